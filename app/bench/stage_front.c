@@ -5,9 +5,10 @@
  * completions for what is posted. Blocks 0: the same core plays the card, before each lap of all slots
  * and not timed, so what is measured is the front alone, its completions in the cache that it has just
  * left them in. Blocks n: so many other cores play the card at the same time, as fast as they can, in
- * turn CARD_CHUNK completions each; the slower of card and front is seen, and the note says how often
- * the front found nothing. The consumer is through with each burst as soon as it is published. No
- * payload is read or written.
+ * turn CARD_CHUNK completions each, which the front may see in their order only: each core writes all of its
+ * completions but their last words, and those when it has the turn. The slower of card and front is seen,
+ * and the note says how often the front found nothing. The consumer is through with each burst as soon as
+ * it is published. No payload is read or written.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include <errno.h>
 
 #include <rte_cycles.h>
+#include <rte_pause.h>
 
 #include "base/eal.h"
 #include "base/log.h"
@@ -30,7 +32,7 @@
 #define SLOT_SHIFT 8u
 #define FRAME_LEN 60u
 #define CARD_PREFETCH 32u /* lines that the front has in its cache, and the card takes */
-#define CARD_CHUNK 64u	  /* completions that one writes in turn */
+#define CARD_CHUNK 1024u  /* completions that one writes in turn */
 #define EAL_BYTES ((size_t)128 << 20)
 
 /* A core that plays the card, or a part of it. Writer: that core. */
@@ -49,26 +51,39 @@ struct front_stage {
 	uint8_t *completions;
 	uint32_t *record;
 	struct front_card *card;
+	/* The completion whose last word is the next to be written. Writer: the core whose it is. */
+	_Alignas(RING_LINE) _Atomic uint64_t turn;
 	_Alignas(RING_LINE) _Atomic int over; /* Writer: the front's thread */
 };
 
 /* ---- the card ---- */
 
+/* A completion but for its last word. */
+static inline void card_write_body(uint8_t *completions, uint64_t index)
+{
+	uint8_t *cqe = completions + cq_at(index, ENTRIES);
+	uint32_t head[12] = { 0 };
+
+	prefetch_for_write(completions + cq_at(index + CARD_PREFETCH, ENTRIES));
+	head[CQ_LENGTH_AT / 4] = cq_swap32(FRAME_LEN);
+	memcpy(cqe, head, sizeof(head));
+	__atomic_store_n((uint64_t *)(void *)(cqe + CQ_TIME_AT), cq_swap64(index),
+			 __ATOMIC_RELAXED);
+}
+
+static inline void card_write_tail(uint8_t *completions, uint64_t index)
+{
+	__atomic_store_n((uint64_t *)(void *)(completions + cq_at(index, ENTRIES) + CQ_TAIL_AT - 4),
+			 (uint64_t)cq_tail_frame(index, ENTRIES, (uint32_t)index) << 32,
+			 __ATOMIC_RELEASE);
+}
+
 /* Each line whole, its last word last, as a card's write over the bus is seen. */
 static inline void card_write(uint8_t *completions, uint64_t index, uint32_t n)
 {
 	for (; n; n--, index++) {
-		uint8_t *cqe = completions + cq_at(index, ENTRIES);
-		uint32_t head[12] = { 0 };
-
-		prefetch_for_write(completions + cq_at(index + CARD_PREFETCH, ENTRIES));
-		head[CQ_LENGTH_AT / 4] = cq_swap32(FRAME_LEN);
-		memcpy(cqe, head, sizeof(head));
-		__atomic_store_n((uint64_t *)(void *)(cqe + CQ_TIME_AT), cq_swap64(index),
-				 __ATOMIC_RELAXED);
-		__atomic_store_n((uint64_t *)(void *)(cqe + CQ_TAIL_AT - 4),
-				 (uint64_t)cq_tail_frame(index, ENTRIES, (uint32_t)index) << 32,
-				 __ATOMIC_RELEASE);
+		card_write_body(completions, index);
+		card_write_tail(completions, index);
 	}
 }
 
@@ -130,6 +145,27 @@ static inline void thread_collect(struct ring_producer *ring)
 			      memory_order_release);
 }
 
+/* One core's next completions. Without the turn, which comes with those before them, they stay as they are. */
+static void thread_write(struct front_stage *state, uint32_t part)
+{
+	struct front_card *card = &state->card[part];
+
+	for (uint32_t i = 0; i < CARD_CHUNK; i++)
+		card_write_body(state->completions, card->index + i);
+	/* Partner: the release store below, of the core before. */
+	while (atomic_load_explicit(&state->turn, memory_order_acquire) != card->index) {
+		if (part == 0)
+			thread_collect(&state->worker->ring);
+		if (atomic_load_explicit(&state->over, memory_order_relaxed))
+			return;
+		rte_pause();
+	}
+	for (uint32_t i = 0; i < CARD_CHUNK; i++)
+		card_write_tail(state->completions, card->index + i);
+	atomic_store_explicit(&state->turn, card->index + CARD_CHUNK, memory_order_release);
+	card->index += (uint64_t)state->cards * CARD_CHUNK;
+}
+
 static void thread_card(struct front_stage *state, uint32_t part)
 {
 	struct front_card *card = &state->card[part];
@@ -143,10 +179,8 @@ static void thread_card(struct front_stage *state, uint32_t part)
 			thread_collect(&state->worker->ring);
 		if (ends)
 			continue;
-		if (card_posted(state, card->index) >= CARD_CHUNK) {
-			card_write(state->completions, card->index, CARD_CHUNK);
-			card->index += (uint64_t)state->cards * CARD_CHUNK;
-		}
+		if (card_posted(state, card->index) >= CARD_CHUNK)
+			thread_write(state, part);
 		if (++turns & (BENCH_LOOK - 1) || rte_rdtsc() - began < state->loop.run_cycles)
 			continue;
 		/* Its core may have been somebody else's for all of the time: a run without a frame
@@ -202,7 +236,8 @@ static int front_run(void *arg, uint32_t run_ms, struct bench_sample *sample,
 	if (ret < 0)
 		return ret;
 	if (atomic_load(&state->cq->state) != CQ_RUNS)
-		return error_set(error, -EIO, "the front stopped: this is a defect");
+		return error_set(error, -EIO, "the front stopped: %s: this is a defect",
+				 cq_worker_fault_words(&state->cq->fault));
 	sample->lost = atomic_load(&worker->frames) - atomic_load(&worker->back);
 	if (state->cards)
 		snprintf(sample->note, sizeof(sample->note),
