@@ -236,6 +236,7 @@ int placing_create(struct placing *placing, const struct bench *bench,
 		.pattern = "prbs31",
 		.memory = bench->cuda ? "device" : "host",
 		.bytes = config->bytes,
+		.descs = config->descs,
 		.least = config->pieces * NUMBERS_LEAST,
 		.offset = PLACING_FRAME_AT,
 	};

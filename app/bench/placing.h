@@ -24,6 +24,7 @@ struct placing_config {
 	bool holes; /* of each image the last piece is missing: the one before it comes twice */
 	const char *convert; /* how, as in a layout; NULL or "": not, and images can be compared */
 	size_t bytes;	     /* as struct resident_config's */
+	uint32_t descs;	     /* likewise */
 };
 
 struct placing {

@@ -109,7 +109,7 @@ static int region_bytes(const struct bench *bench, struct resident *resident,
 static int ring_memory(struct resident *resident, struct resident_ring *ring,
 		       struct gdrcap_error *error)
 {
-	const size_t descs = (size_t)RESIDENT_BURSTS * BURST_FRAMES_MAX;
+	const size_t descs = resident->descs;
 
 	ring->desc = resident_alloc(resident, descs * sizeof(*ring->desc), true, error);
 	if (ring->desc)
@@ -151,7 +151,7 @@ static int ring_create(struct resident *resident, uint32_t r, struct gdrcap_erro
 	ring->view.stop = resident->stop;
 	ring->view.frames = resident->frames;
 	ring->view.frames_bytes = resident->bytes;
-	ring->view.desc_mask = RESIDENT_BURSTS * BURST_FRAMES_MAX - 1;
+	ring->view.desc_mask = resident->descs - 1;
 	ring->view.burst_mask = RESIDENT_BURSTS - 1;
 	ring->view.slot_shift = resident->slot_shift;
 	return 0;
@@ -257,6 +257,7 @@ static void config_take(struct resident *resident, const struct bench *bench,
 	resident->frame_bytes = config->frame_bytes;
 	resident->burst = config->burst;
 	resident->rings = config->rings;
+	resident->descs = config->descs ? config->descs : RESIDENT_BURSTS * BURST_FRAMES_MAX;
 	resident->split = ends_with_split(config->memory) ? RESIDENT_SPLIT : 0;
 	resident->pinned = !strncmp(config->memory, "pinned", 6);
 	resident->offset = config->offset;

@@ -30,6 +30,7 @@ struct resident_config {
 	 * RESIDENT_SPLIT bytes are taken from host memory, as with header-data split. */
 	const char *memory;
 	size_t bytes;	/* of the frames' region; 0: many times what the caches hold */
+	uint32_t descs; /* of a ring, a power of two; 0: as many as the bursts under way can have */
 	uint32_t least; /* frames, however small the caches are; 0: two bursts a ring */
 	/* Slots somebody else filled: every frame there is to be checked by itself. NULL: own. */
 	uint8_t *frames;
@@ -72,7 +73,7 @@ struct resident_counts {
 struct resident {
 	const struct bench *bench;
 	struct bench_gpu *gpu; /* NULL: the host's twin */
-	uint32_t frame_bytes, burst, rings, payload_bytes, split;
+	uint32_t frame_bytes, burst, rings, descs, payload_bytes, split;
 	enum kernel_role role; /* of the workers that run */
 	struct frame_layout layout;
 	struct pattern pattern;

@@ -14,7 +14,9 @@
 #endif
 
 #define BURST BURST_FRAMES_MAX
-#define SLOTS_MOST (RESIDENT_BURSTS * BURST_FRAMES_MAX) /* so that descriptors stay the same */
+/* Four times as many as bursts under way can have: an image's number comes again when all slots were used, and its
+ * entry has to be closed by then, by a kernel that is launched some 100 us after it was complete. */
+#define SLOTS_MOST (4 * RESIDENT_BURSTS * BURST_FRAMES_MAX)
 #define DEVICE_BYTES ((size_t)2 << 30)
 #define DEVICE_IMAGE_BYTES (8u << 20) /* about */
 #define DEVICE_UNDER_WAY 512u	      /* bursts: some for each block */
@@ -141,6 +143,7 @@ static int image_place_open(const struct bench *bench, const struct gdrcap_bench
 		.burst = point->burst,
 		.under_way = bench->cuda ? DEVICE_UNDER_WAY : HOST_UNDER_WAY,
 		.persistent = strcmp(point->source, "resident") == 0,
+		.descs = bench->cuda ? SLOTS_MOST : 0, /* so that descriptors stay the same */
 		.bytes = !bench->cuda	       ? 0
 			 : most < DEVICE_BYTES ? most
 					       : DEVICE_BYTES,
