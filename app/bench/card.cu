@@ -20,6 +20,7 @@ struct bench_card {
 	struct card_state *states;
 	struct card_counts *counts; /* pinned */
 	uint32_t *stop;		    /* pinned */
+	bool runs;		    /* since it was started or reset, until it is joined */
 };
 
 __global__ void __launch_bounds__(CARD_THREADS) card_kernel(const struct card_job *jobs)
@@ -132,7 +133,9 @@ int bench_card_open(int ordinal, const struct card_queue *queues, uint32_t count
 	return ret;
 }
 
-int bench_card_start(struct bench_card *card)
+/* What says that it has left comes last. */
+static int card_launch(struct bench_card *card, const void *kernel, uint32_t blocks,
+		       uint32_t threads)
 {
 	current_device current(card->ordinal);
 	cudaError_t error = current.error;
@@ -141,26 +144,26 @@ int bench_card_start(struct bench_card *card)
 	memset(card->counts, 0, CARD_QUEUES_MAX * sizeof(*card->counts));
 	__atomic_store_n(card->stop, 0, __ATOMIC_SEQ_CST);
 	if (!error)
-		error = cudaLaunchKernel((const void *)card_kernel,
-					 dim3(card->count * card->blocks), dim3(CARD_THREADS), args,
-					 0, card->stream);
+		error = cudaLaunchKernel(kernel, dim3(blocks), dim3(threads), args, 0,
+					 card->stream);
 	if (!error)
 		error = cudaLaunchKernel((const void *)card_tell_kernel, dim3(1), dim3(card->count),
 					 args, 0, card->stream);
+	card->runs = !error;
 	return error ? cuda_fail(error, "launching the card that a kernel plays") : 0;
+}
+
+int bench_card_start(struct bench_card *card)
+{
+	return card_launch(card, (const void *)card_kernel, card->count * card->blocks,
+			   CARD_THREADS);
 }
 
 int bench_card_reset(struct bench_card *card)
 {
-	current_device current(card->ordinal);
-	cudaError_t error = current.error;
-	void *args[] = { &card->job };
+	const int ret = card_launch(card, (const void *)card_reset_kernel, 1, card->count);
 
-	if (!error)
-		error = cudaLaunchKernel((const void *)card_reset_kernel, dim3(1),
-					 dim3(card->count), args, 0, card->stream);
-	return error ? cuda_fail(error, "resetting the card that a kernel plays")
-		     : bench_card_join(card, RESET_MS);
+	return ret ? ret : bench_card_join(card, RESET_MS);
 }
 
 void bench_card_stop(struct bench_card *card)
@@ -168,25 +171,37 @@ void bench_card_stop(struct bench_card *card)
 	__atomic_store_n(card->stop, 1, __ATOMIC_RELAXED);
 }
 
+static bool card_has_left(const struct bench_card *card)
+{
+	bool left = true;
+
+	for (uint32_t q = 0; q < card->count; q++)
+		left = left && __atomic_load_n(&card->counts[q].over, __ATOMIC_ACQUIRE);
+	return left;
+}
+
+/* By its own words: compute-sanitizer waits for all kernels when a stream is found to have nothing left, and
+ * fronts and checkers run on. */
 int bench_card_join(struct bench_card *card, uint32_t timeout_ms)
 {
-	current_device current(card->ordinal);
 	const struct timespec tick = { 0, 1000000 };
+	current_device current(card->ordinal);
 	cudaError_t error = current.error;
 
-	for (uint32_t ms = 0; !error; ms++) {
-		error = cudaStreamQuery(card->stream);
-		if (error != cudaErrorNotReady)
-			break;
-		cudaGetLastError();
-		error = cudaSuccess;
-		if (ms >= timeout_ms)
+	for (uint32_t ms = 0; !error && card->runs && !card_has_left(card); ms++) {
+		if (ms >= timeout_ms) {
+			error = cudaStreamQuery(card->stream);
+			if (error != cudaErrorNotReady)
+				break;
+			cudaGetLastError();
 			return kernel_fail(
 				-ETIMEDOUT,
 				"the card that a kernel plays did not leave within %u ms",
 				timeout_ms);
+		}
 		nanosleep(&tick, NULL);
 	}
+	card->runs = false;
 	return error ? cuda_fail(error, "the card that a kernel plays failed") : 0;
 }
 

@@ -250,21 +250,45 @@ static void phase_set(struct fronts *fronts, enum front_phase phase)
 		__atomic_store_n(&fronts->queue[q].words->phase, phase, __ATOMIC_RELAXED);
 }
 
-int fronts_end(struct fronts *fronts, enum front_phase phase, uint32_t timeout_ms)
+static bool fronts_have_ended(const struct fronts *fronts)
 {
-	int ret;
+	bool ended = true;
 
-	phase_set(fronts, phase);
-	ret = fronts->bench->ops->join(fronts->front, timeout_ms);
+	for (uint32_t q = 0; q < fronts->config.queues; q++)
+		ended = ended && __atomic_load_n(&fronts->queue[q].status->state,
+						 __ATOMIC_ACQUIRE) == FRONT_ENDED;
+	return ended;
+}
+
+static int front_join(struct fronts *fronts, uint32_t timeout_ms)
+{
+	int ret = 0;
+
+	if (fronts->front)
+		ret = fronts->bench->ops->join(fronts->front, timeout_ms);
 	if (ret != -ETIMEDOUT)
 		fronts->front = NULL;
 	return ret;
 }
 
+/* By their own words, as bench_card_join(). They are joined when the checkers have left, or before others start. */
+int fronts_end(struct fronts *fronts, enum front_phase phase, uint32_t timeout_ms)
+{
+	const uint64_t until = bench_now_ns() + timeout_ms * UINT64_C(1000000);
+
+	phase_set(fronts, phase);
+	while (fronts->front && !fronts_have_ended(fronts))
+		if (bench_now_ns() > until)
+			return front_join(fronts, 0);
+	return 0;
+}
+
 int fronts_restart(struct fronts *fronts, struct gdrcap_error *error)
 {
-	int ret = fronts_failed(error, bench_card_reset(fronts->card));
+	int ret = fronts_failed(error, front_join(fronts, FRONTS_JOIN_MS));
 
+	if (ret == 0)
+		ret = fronts_failed(error, bench_card_reset(fronts->card));
 	for (uint32_t q = 0; q < fronts->config.queues; q++) {
 		struct front_queue *queue = &fronts->queue[q];
 
@@ -297,7 +321,8 @@ void fronts_close(struct fronts *fronts)
 		log_warning("bench: %s; its memory is not given back", kernel_error());
 		return;
 	}
-	if (fronts->resident && resident_stop(fronts->resident, NULL) == 0) {
+	if (fronts->resident && resident_stop(fronts->resident, NULL) == 0 &&
+	    front_join(fronts, FRONTS_JOIN_MS) == 0) {
 		for (uint32_t q = 0; q < fronts->config.queues; q++)
 			queue_free(fronts, &fronts->queue[q]);
 		resident_free(fronts->resident, fronts->list, false);
