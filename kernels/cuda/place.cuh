@@ -50,7 +50,7 @@ __device__ __forceinline__ void place_claim_one(const struct place_context &c, u
 		item.outcome = PLACE_MISFIT;
 		item.work = PLACE_NOTHING;
 		item.packet.pieces = IMAGE_WHY_PAYLOAD;
-		item.place = (uint64_t)item.part_bytes << 32 | view.layout.piece;
+		item.place = image_why_values(item.part_bytes, view.layout.piece);
 		return;
 	}
 	if (item.work != PLACE_COPY && item.work != PLACE_CONVERT)

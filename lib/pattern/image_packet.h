@@ -46,14 +46,20 @@ struct image_part {
 	uint32_t short_at;
 };
 
+/* A reason's two values in one word. */
+GDRCAP_HD uint64_t image_why_values(uint64_t has, uint64_t wants)
+{
+	return (has < UINT32_MAX ? has : UINT32_MAX) << 32 |
+	       (wants < UINT32_MAX ? wants : UINT32_MAX);
+}
+
 /* The packet brings nothing; `has`, `wants`: the reason's values. Returns 0. */
 GDRCAP_HD int image_refuse(struct image_packet *packet, enum image_what what, enum image_why why,
 			   uint64_t has, uint64_t wants)
 {
 	packet->what = what;
 	packet->pieces = why;
-	packet->number = (has < UINT32_MAX ? has : UINT32_MAX) << 32 |
-			 (wants < UINT32_MAX ? wants : UINT32_MAX);
+	packet->number = image_why_values(has, wants);
 	return 0;
 }
 
