@@ -31,11 +31,14 @@
 #define POLL_SLEEP_NEAR_NS 64u /* of a ring in GPU memory, which has no bus to spare */
 #define POLLS_PER_SLEEP 16u
 /*
- * STOP is read with one poll in several, busy or idle. All blocks of a ring read the same word, and
- * an H200 reads a line of host memory for one of them after the other, 1.4 us each: asked with
- * every burst it held a ring to 700 thousand bursts a second.
+ * STOP is read when so many ticks of a multiprocessor's clock, about a ms, have passed since its last
+ * answer came. All blocks read the same word, and a GPU reads a line of host memory for one of them after the
+ * other, 1.4 us each: 700 thousand a second. Blocks that ask for more than that wait for each other, and all
+ * other reads over the bus wait with them. Counted from the answer, blocks that once asked together do so
+ * one after the other from then on.
  */
-#define POLLS_PER_STOP 64u
+#define STOP_TICKS (1u << 21)
+#define BURSTS_PER_CLOCK 64u /* a busy block looks at the clock so seldom */
 
 #define WARP_ALL 0xffffffffu
 
@@ -46,7 +49,7 @@
 static_assert(POLL_WORDS <= STOP_LANE, "a lane a word");
 #define WORDS_A_LINE 8u /* of host memory */
 
-/* Cache lines that a poll reads from the ring; the bench counts them. */
+/* Cache lines that a poll reads from the ring, but for the stop word's; the bench counts them. */
 #ifndef RING_READS
 #define RING_READS(count)
 #endif
@@ -118,14 +121,33 @@ struct ring_seen {
 	bool wide;     /* lanes have one; else only lane 0 has */
 };
 
+/* STOP, as the take warp sees it. */
+struct ring_stop {
+	uint32_t word; /* of the last poll; 0 too where that did not ask. The same in all lanes */
+	/* STOP_LANE's: the clock when its last read was over; whether the next poll is to ask */
+	uint32_t answer;
+	bool due;
+};
+
+/* As if the word had just been read. */
+__device__ __forceinline__ struct ring_stop ring_stop_begin(void)
+{
+	return { 0, (uint32_t)clock64(), false };
+}
+
+/* Before a poll, where nothing waits for it. */
+__device__ __forceinline__ void ring_stop_look(struct ring_stop *stop)
+{
+	stop->due = lane_index() == STOP_LANE && (uint32_t)clock64() - stop->answer >= STOP_TICKS;
+}
+
 /*
- * One poll by the take warp: the ready word, with `wide` the descriptors beside it, and with
- * ask_stop the stop word, all in one round trip. TAKE: the acquire of lane 0; __syncwarp() hands
- * its request on to the other lanes.
+ * One poll by the take warp: the ready word, with `wide` the descriptors beside it, and if it is due the
+ * stop word, all in one round trip. TAKE: the acquire of lane 0; __syncwarp() hands its request on to the
+ * other lanes.
  */
-__device__ __forceinline__ struct ring_seen ring_poll(const struct burst_ring_view &ring,
-						      uint64_t burst, bool wide, bool ask_stop,
-						      uint32_t *stop)
+__device__ __forceinline__ struct ring_seen
+ring_poll(const struct burst_ring_view &ring, uint64_t burst, bool wide, struct ring_stop *stop)
 {
 	const uint32_t words = wide ? POLL_WORDS : 1, lane = lane_index();
 	const uint64_t slot = burst & ring.burst_mask;
@@ -133,15 +155,17 @@ __device__ __forceinline__ struct ring_seen ring_poll(const struct burst_ring_vi
 	struct ring_seen seen = { 0, 0, wide };
 	uint32_t stop_word = 0;
 
-	RING_READS((words + WORDS_A_LINE - 1) / WORDS_A_LINE + ask_stop);
+	RING_READS((words + WORDS_A_LINE - 1) / WORDS_A_LINE);
 	if (lane >= READY_WORDS)
 		at = &ring.beside[slot].desc[lane - READY_WORDS];
-	if (ask_stop && lane == STOP_LANE)
+	if (stop->due)
 		stop_word = load_relaxed_system(ring.stop);
 	if (lane < words)
 		seen.mine = load_acquire_system(at);
 	seen.word = __shfl_sync(WARP_ALL, seen.mine, 0);
-	*stop = __shfl_sync(WARP_ALL, stop_word, STOP_LANE);
+	stop->word = __shfl_sync(WARP_ALL, stop_word, STOP_LANE);
+	if (stop->due)
+		*stop = { stop->word, (uint32_t)clock64(), false };
 	__syncwarp();
 	return seen;
 }
@@ -151,18 +175,18 @@ __device__ __forceinline__ struct ring_seen ring_poll(const struct burst_ring_vi
  * nothing has come for long. False: stopped.
  */
 __device__ __forceinline__ bool ring_wait(const struct ring_shared &s, uint64_t burst, bool wide,
-					  struct ring_seen *seen)
+					  struct ring_seen *seen, struct ring_stop *stop)
 {
 	const uint32_t sleep_max_ns = s.ring.free_word ? POLL_SLEEP_NEAR_NS : POLL_SLEEP_MAX_NS;
-	uint32_t sleep_ns = POLL_SLEEP_FIRST_NS, stop;
+	uint32_t sleep_ns = POLL_SLEEP_FIRST_NS;
 
 	for (uint32_t polls = 0; !burst_word_is(seen->word, burst, s.burst_bits); polls++) {
-		*seen = ring_poll(s.ring, burst, wide && sleep_ns < POLL_SLEEP_MAX_NS,
-				  polls % POLLS_PER_STOP == POLLS_PER_STOP - 1, &stop);
-		if (stop)
+		*seen = ring_poll(s.ring, burst, wide && sleep_ns < POLL_SLEEP_MAX_NS, stop);
+		if (stop->word)
 			return false;
 		if (burst_word_is(seen->word, burst, s.burst_bits))
 			break;
+		ring_stop_look(stop);
 		__nanosleep(sleep_ns);
 		if (polls % POLLS_PER_SLEEP == POLLS_PER_SLEEP - 1)
 			sleep_ns = min(sleep_ns * 2, sleep_max_ns);
@@ -205,7 +229,7 @@ __device__ __forceinline__ void burst_give_inline(const struct ring_shared &s, s
 __device__ __forceinline__ struct ring_seen burst_fetch(const struct ring_shared &s,
 							struct burst_in *in, uint64_t burst,
 							uint64_t word, uint32_t turn, bool in_use,
-							bool wide, bool ask_stop, uint32_t *stop)
+							bool wide, struct ring_stop *stop)
 {
 	const uint32_t lane = lane_index(), first = burst_word_first(word),
 		       count = burst_frames(word);
@@ -222,7 +246,7 @@ __device__ __forceinline__ struct ring_seen burst_fetch(const struct ring_shared
 	}
 	if (s.role_has_order && lane < sizeof(struct tx_request) / 8)
 		request = ((const uint64_t *)&s.ring.request[burst & s.ring.burst_mask])[lane];
-	next = ring_poll(s.ring, burst + s.job.workers_per_ring, wide, ask_stop, stop);
+	next = ring_poll(s.ring, burst + s.job.workers_per_ring, wide, stop);
 	if (in_use)
 		barrier_sync(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);
 #pragma unroll
@@ -263,16 +287,19 @@ __device__ __forceinline__ void ring_leave(struct ring_shared &s, uint64_t round
 __device__ __forceinline__ void ring_take_warp(struct ring_shared &s)
 {
 	struct ring_seen seen = { 0, 0, false };
+	struct ring_stop stop = ring_stop_begin();
 	uint64_t burst = s.worker;
-	uint32_t turn = 0, stop = 0;
+	uint32_t turn = 0;
 	bool wide = s.inlines;
 
 	/* what an earlier poll saw belongs to `burst`, or is no match; zero never matches generation 0 */
 	for (uint64_t round = 0;; round++) {
-		const bool ask_stop = round % POLLS_PER_STOP == 0, in_use = round >= s.turns;
+		const bool in_use = round >= s.turns;
 		uint32_t count;
 
-		if (stop || !ring_wait(s, burst, wide, &seen)) {
+		if (round % BURSTS_PER_CLOCK == 0)
+			ring_stop_look(&stop);
+		if (stop.word || !ring_wait(s, burst, wide, &seen, &stop)) {
 			ring_leave(s, round, turn);
 			return;
 		}
@@ -281,11 +308,10 @@ __device__ __forceinline__ void ring_take_warp(struct ring_shared &s)
 		wide = s.inlines && count <= BURST_INLINE_MAX;
 		if (wide && burst_is_inline(seen, count)) {
 			burst_give_inline(s, &s.in[turn], burst, seen, count, turn, in_use);
-			seen = ring_poll(s.ring, burst + s.job.workers_per_ring, wide, ask_stop,
-					 &stop);
+			seen = ring_poll(s.ring, burst + s.job.workers_per_ring, wide, &stop);
 		} else {
 			seen = burst_fetch(s, &s.in[turn], burst, seen.word, turn, in_use, wide,
-					   ask_stop, &stop);
+					   &stop);
 		}
 		burst += s.job.workers_per_ring;
 		turn = turn_next(s, turn);
