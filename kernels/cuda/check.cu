@@ -10,42 +10,28 @@
  * A small burst of our own frames is tried by small_burst.cuh first, which tells it if all is
  * right.
  *
- * Built three times: `any_format` and `split_or_stale` are constant. Without the first, frames are
- * our own and no rules say which are meant; without the second, they lie whole and no slot is
- * poisoned (split_or_stale.cuh): so that what other frames need costs no register there.
+ * Built several times, with constants: `any_format`, `any_pattern` and `split_or_stale`. Without the first, frames
+ * are our own and no rules say which are meant; without the second, payloads are a PRBS or not checked; without
+ * the third, frames lie whole and no slot is poisoned (split_or_stale.cuh): so that what other frames need
+ * costs no register there. Those with `any_pattern` are in check_pattern.cu.
  */
 #include "kernels/cuda/check.cuh"
 
-template <bool any_format, bool split_or_stale>
+template <bool any_format>
 __global__ void __launch_bounds__(RING_THREADS + WORK_THREADS_LARGE)
 	check_kernel(const struct device_job *job)
 {
-	extern __shared__ uint4 memory[];
-	struct check_shared<split_or_stale> &s = *(struct check_shared<split_or_stale> *)memory;
-	struct work_group group;
-
-	if (!check_enter(s, job))
-		return;
-	group = work_group_of(s.ring);
-	ring_run_groups(s.ring, group, [&s, group](const struct burst_in &in, uint32_t) {
-		return check_burst<any_format, split_or_stale>(s, group, in);
-	});
+	check_run<any_format, false, false>(job);
 }
 
 struct kernel_program check_program(void)
 {
-	return { "check", (const void *)check_kernel<false, false>,
-		 sizeof(struct check_shared<false>), sizeof(struct check_group<false>) };
+	return { "check", (const void *)check_kernel<false>, sizeof(struct check_shared<false>),
+		 sizeof(struct check_group<false>) };
 }
 
 struct kernel_program check_any_format_program(void)
 {
-	return { "check", (const void *)check_kernel<true, false>,
-		 sizeof(struct check_shared<false>), sizeof(struct check_group<false>) };
-}
-
-struct kernel_program check_split_or_stale_program(void)
-{
-	return { "check", (const void *)check_kernel<true, true>,
-		 sizeof(struct check_shared<true>) };
+	return { "check", (const void *)check_kernel<true>, sizeof(struct check_shared<false>),
+		 sizeof(struct check_group<false>) };
 }

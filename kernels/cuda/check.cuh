@@ -31,12 +31,17 @@ static __device__ __noinline__ void payload_count_staged(const struct pattern *p
 							 struct frame_result *result)
 {
 	uint32_t wrong_bits = 0;
+	uint4 piece = {};
 
 	for (uint32_t o = 0; o < bytes; o += 4) {
-		const uint32_t expected = pattern_word(pattern, &place, o),
-			       got = staging_word(staging, at + o);
-		const uint32_t wrong = (expected ^ got) & byte_mask(0, (int)(bytes - o));
+		uint32_t expected, got, wrong;
 
+		if (o % PIECE_BYTES == 0)
+			piece = pattern_piece(*pattern, place, o);
+		expected = piece.x;
+		piece = make_uint4(piece.y, piece.z, piece.w, 0);
+		got = staging_word(staging, at + o);
+		wrong = (expected ^ got) & byte_mask(0, (int)(bytes - o));
 		if (!wrong)
 			continue;
 		if (!wrong_bits) {
@@ -54,11 +59,16 @@ static __device__ __noinline__ void payload_count_staged(const struct pattern *p
 
 template <bool split_or_stale>
 __device__ __forceinline__ void long_add(struct check_group<split_or_stale> &g, uint32_t i,
-					 const uint8_t *payload, bool wrong)
+					 const uint8_t *payload, bool wrong, bool medium)
 {
 	if constexpr (!split_or_stale)
 		g.payload[i] = payload;
-	g.long_frame[atomicAdd(&g.longs, 1)] = (uint16_t)(i | (wrong ? LONG_IS_WRONG : 0));
+	if (medium && !wrong)
+		g.long_frame[BURST_FRAMES_MAX - 1 - atomicAdd(&g.longs, MEDIUM_ONE) / MEDIUM_ONE] =
+			(uint16_t)i;
+	else
+		g.long_frame[atomicAdd(&g.longs, 1) % MEDIUM_ONE] =
+			(uint16_t)(i | (wrong ? LONG_IS_WRONG : 0));
 }
 
 /* frame_parse() of a staged frame, which begins `shift` bytes into the staging buffer. */
@@ -130,11 +140,11 @@ phase_check_staged(const struct pattern &pattern, struct check_group<split_or_st
 			phase_after(pattern, { payload, payload, 0, 1 }, bytes);
 		return;
 	}
-	long_add(g, i, begin, wrong);
+	long_add(g, i, begin, wrong, false);
 }
 
 /* Step 2: frame i of the burst, from its staged bytes. */
-template <bool any_format, bool split_or_stale>
+template <bool any_format, bool any_pattern, bool split_or_stale>
 __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, uint32_t i)
 {
 	struct check_shared<split_or_stale> &s = check_here<split_or_stale>();
@@ -180,14 +190,14 @@ __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, u
 	expected = pattern_word(&job.pattern, &place, 0);
 	got = staging_word(staging, at);
 	whole = at + bytes <= staging_size<split_or_stale>::bytes;
-	prbs = pattern_is_prbs(job.pattern.kind);
+	prbs = !any_pattern || pattern_is_prbs(job.pattern.kind);
 	wrong = ((expected ^ got) & byte_mask(0, (int)bytes)) ||
 		(prbs &&
 		 !prbs_staged_is_right(job.pattern, staging, at,
 				       min(bytes, staging_size<split_or_stale>::bytes - at), got));
 	if (!whole) {
 		g.position[i] = header.position;
-		long_add(g, i, frame.at + start, wrong);
+		long_add(g, i, frame.at + start, wrong, bytes <= MEDIUM_BYTES);
 	} else if (wrong || (!prbs && bytes > 4)) {
 		payload_count_staged(&job.pattern, place, staging, at, bytes, start,
 				     &g.records.result[i]);
@@ -195,7 +205,7 @@ __device__ __noinline__ void frame_check_staged(uint32_t group, uint32_t turn, u
 }
 
 /* Steps 1 to 3, of the frames that are due. Begins after a barrier and ends with one. */
-template <bool any_format, bool split_or_stale>
+template <bool any_format, bool any_pattern, bool split_or_stale>
 __device__ __forceinline__ void check_pass(struct check_shared<split_or_stale> &s,
 					   struct work_group group, const struct burst_in &in)
 {
@@ -208,13 +218,17 @@ __device__ __forceinline__ void check_pass(struct check_shared<split_or_stale> &
 	stage_frames(s.ring, s, g.staging, in, thread);
 	barrier_sync(barrier, s.ring.work_threads);
 	if (thread < in.count && frame_is_due(s, thread))
-		frame_check_staged<any_format, split_or_stale>(group.index, turn, thread);
+		frame_check_staged<any_format, any_pattern, split_or_stale>(group.index, turn,
+									    thread);
 	barrier_sync(barrier, s.ring.work_threads);
-	check_longs<any_format, split_or_stale>(group.index, turn, thread);
+	if (!any_pattern || pattern_is_prbs(s.ring.job.pattern.kind))
+		check_longs<any_format, split_or_stale>(group.index, turn, thread);
+	else
+		check_long_words<any_format, split_or_stale>(group.index, turn, thread);
 	barrier_sync(barrier, s.ring.work_threads);
 }
 
-template <bool any_format, bool split_or_stale>
+template <bool any_format, bool any_pattern, bool split_or_stale>
 __device__ __forceinline__ uint32_t check_burst(struct check_shared<split_or_stale> &s,
 						struct work_group group, const struct burst_in &in)
 {
@@ -226,14 +240,15 @@ __device__ __forceinline__ uint32_t check_burst(struct check_shared<split_or_sta
 
 		if (tried && burst_check_small(s, group, in))
 			return RECORDS_PUBLISHED;
-		check_pass<any_format, split_or_stale>(s, group, in);
+		check_pass<any_format, any_pattern, split_or_stale>(s, group, in);
 		if (thread == 0 && !tried)
 			small_untried(g);
 	} else if constexpr (split_or_stale) {
-		check_split_or_stale(s.ring, s, in, g.records.result, thread,
-				     [&] { check_pass<any_format, split_or_stale>(s, group, in); });
+		check_split_or_stale(s.ring, s, in, g.records.result, thread, [&] {
+			check_pass<any_format, any_pattern, split_or_stale>(s, group, in);
+		});
 	} else {
-		check_pass<any_format, split_or_stale>(s, group, in);
+		check_pass<any_format, any_pattern, split_or_stale>(s, group, in);
 	}
 	return write_records<split_or_stale>(
 		s.ring, g.records, in, thread,
@@ -262,6 +277,21 @@ __device__ __forceinline__ bool check_enter(struct check_shared<split_or_stale> 
 		s.group[threadIdx.x].small_wait = 0;
 	}
 	return ring_enter(s.ring, job, false);
+}
+
+/* A block of the kernel. */
+template <bool any_format, bool any_pattern, bool split_or_stale>
+__device__ __forceinline__ void check_run(const struct device_job *job)
+{
+	struct check_shared<split_or_stale> &s = check_here<split_or_stale>();
+	struct work_group group;
+
+	if (!check_enter(s, job))
+		return;
+	group = work_group_of(s.ring);
+	ring_run_groups(s.ring, group, [&s, group](const struct burst_in &in, uint32_t) {
+		return check_burst<any_format, any_pattern, split_or_stale>(s, group, in);
+	});
 }
 
 #endif

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Step 3 of a checker: payloads longer than the staging buffer. */
+/*
+ * Step 3 of a checker: payloads longer than the staging buffer. A warp checks one; or four, MEDIUM_LANES lanes
+ * each, that are so short that most of a warp would have nothing to do.
+ */
 #ifndef GDRCAP_CUDA_CHECK_LONG_CUH
 #define GDRCAP_CUDA_CHECK_LONG_CUH
 
-#include "kernels/cuda/check_state.cuh"
+#include "kernels/cuda/check_words.cuh"
 #include "kernels/cuda/phase.cuh"
 
 /* Pieces of a long payload that a lane has under way. */
 #define LONG_AT_ONCE 4u
-
-template <bool split_or_stale> struct long_payload {
-	struct received<split_or_stale> payload;
-	uint32_t bytes;
-	struct pattern_place place;
-};
+/* Lanes that check a payload of so many bytes at most: its pieces, wherever it begins, are all under way then. */
+#define MEDIUM_LANES 8u
+#define MEDIUM_BYTES (MEDIUM_LANES * LONG_AT_ONCE * PIECE_BYTES - (PIECE_BYTES - 1))
 
 /* All ones but for the first `bits` bits, of which there may be none or more than 32. */
 __device__ __forceinline__ uint32_t bits_behind(int bits)
@@ -46,14 +46,14 @@ prbs_span_of(const struct received<split_or_stale> &payload, const uint32_t *sta
 		 pattern_swap32(staging[staging_size<split_or_stale>::bytes / 4 - 1]) };
 }
 
-/* Asks for the pieces from `first` on, each lane for every 32nd. */
-template <bool split_or_stale>
+/* Asks for the pieces from `first` on, each of the payload's lanes for every `lanes`th. */
+template <uint32_t lanes, bool split_or_stale>
 __device__ __forceinline__ void prbs_load(const struct prbs_span<split_or_stale> &span,
 					  uint32_t first, uint4 piece[LONG_AT_ONCE])
 {
 #pragma unroll
 	for (uint32_t k = 0; k < LONG_AT_ONCE; k++) {
-		const uint32_t p = first + 32 * k + lane_index();
+		const uint32_t p = first + lanes * k + lane_index() % lanes;
 
 		piece[k] = make_uint4(0, 0, 0, 0);
 		if (p < span.count)
@@ -62,33 +62,34 @@ __device__ __forceinline__ void prbs_load(const struct prbs_span<split_or_stale>
 }
 
 /* Not 0 where a lane's pieces do not follow the recurrence. `carry`: the last word before them. */
-template <bool split_or_stale>
+template <uint32_t lanes, bool split_or_stale>
 __device__ __forceinline__ uint32_t prbs_wrong(struct prbs_taps taps,
 					       const struct prbs_span<split_or_stale> &span,
 					       uint32_t first, const uint4 piece[LONG_AT_ONCE],
 					       uint32_t *carry)
 {
-	const uint32_t lane = lane_index(), neighbour = (lane + 31) & 31;
+	const uint32_t lane = lane_index() % lanes, neighbour = (lane + lanes - 1) % lanes;
 	uint32_t wrong = 0;
 
 #pragma unroll
 	for (uint32_t k = 0; k < LONG_AT_ONCE; k++) {
-		const uint32_t at = first + 32 * k;
+		const uint32_t at = first + lanes * k;
 		const uint32_t w0 = pattern_swap32(piece[k].x), w1 = pattern_swap32(piece[k].y);
 		const uint32_t w2 = pattern_swap32(piece[k].z), w3 = pattern_swap32(piece[k].w);
 		uint32_t e0, e1, e2, e3, before;
 
-		if (at >= span.count)
+		if (!any_goes_on<lanes>(at < span.count))
 			break;
 		/* lanes read pieces next to each other: the word before a lane's comes from its
-		 * neighbour; lane 0 takes what lane 31 had one round ago */
-		before = __shfl_sync(WARP_ALL, lane == 31 ? *carry : w3, (int)neighbour);
+		 * neighbour; the first takes what the last had one round ago */
+		before = __shfl_sync(WARP_ALL, lane == lanes - 1 ? *carry : w3, (int)neighbour,
+				     lanes);
 		*carry = w3;
 		e0 = prbs_error(taps, before, w0);
 		e1 = prbs_error(taps, w0, w1);
 		e2 = prbs_error(taps, w1, w2);
 		e3 = prbs_error(taps, w2, w3);
-		if (at + 32 >= span.count) { /* the payload ends in one of these */
+		if (at + lanes >= span.count) { /* the payload ends in one of these */
 			const int bits = 8 * ((int)span.end - (int)(PIECE_BYTES * (at + lane)));
 
 			e0 &= ~bits_behind(bits);
@@ -102,70 +103,23 @@ __device__ __forceinline__ uint32_t prbs_wrong(struct prbs_taps taps,
 	return wrong;
 }
 
-/*
- * A warp: 0 in all lanes when the payload's pieces follow the recurrence. The first ones were asked
- * for.
- */
-template <bool split_or_stale>
-__device__ __forceinline__ uint32_t warp_check_prbs(struct prbs_taps taps,
-						    const struct prbs_span<split_or_stale> &span,
-						    uint4 piece[LONG_AT_ONCE])
+/* The same of all pieces of a payload that `lanes` lanes share. Whole warps. */
+template <uint32_t lanes, bool split_or_stale>
+__device__ __forceinline__ uint32_t prbs_check(struct prbs_taps taps,
+					       const struct prbs_span<split_or_stale> &span)
 {
-	uint32_t carry = span.before;
-	uint32_t wrong = prbs_wrong(taps, span, span.begin, piece, &carry);
+	uint4 piece[LONG_AT_ONCE];
+	uint32_t carry = span.before, wrong;
 
-	for (uint32_t first = span.begin + 32 * LONG_AT_ONCE; first < span.count;
+	prbs_load<lanes>(span, span.begin, piece);
+	wrong = prbs_wrong<lanes>(taps, span, span.begin, piece, &carry);
+	/* of few lanes all are under way at once */
+	for (uint32_t first = span.begin + 32 * LONG_AT_ONCE; lanes == 32 && first < span.count;
 	     first += 32 * LONG_AT_ONCE) {
-		prbs_load(span, first, piece);
-		wrong |= prbs_wrong(taps, span, first, piece, &carry);
+		prbs_load<lanes>(span, first, piece);
+		wrong |= prbs_wrong<lanes>(taps, span, first, piece, &carry);
 	}
-	return __any_sync(WARP_ALL, wrong != 0);
-}
-
-/* The same for any pattern: lanes compute the words that they read. */
-template <bool split_or_stale>
-__device__ __forceinline__ uint32_t
-warp_check_words(const struct pattern &pattern, const struct long_payload<split_or_stale> &frame)
-{
-	const uint32_t shift = (uint32_t)(uintptr_t)frame.payload.at % 4;
-	const uint32_t count = (shift + frame.bytes + 3) / 4;
-	uint32_t wrong = 0;
-
-#pragma unroll 2
-	for (uint32_t w = lane_index(); w < count; w += 32) {
-		const uint32_t got = received_word(frame.payload, w);
-
-		if (w) {
-			const uint32_t o = 4 * w - shift;
-
-			wrong |= (got ^ pattern_word(&pattern, &frame.place, o)) &
-				 byte_mask(0, (int)(frame.bytes - o));
-		} else {
-			wrong |= (got ^ pattern_word(&pattern, &frame.place, 0) << (8 * shift)) &
-				 byte_mask((int)shift, (int)(shift + frame.bytes));
-		}
-	}
-	return __any_sync(WARP_ALL, wrong != 0);
-}
-
-/* A warp counts what is wrong with a payload by the definition. */
-template <bool split_or_stale>
-__device__ __forceinline__ void warp_count(const struct pattern &pattern,
-					   const struct long_payload<split_or_stale> &frame,
-					   uint32_t start, struct frame_result *result)
-{
-	const struct frame_span payload = received_span(frame.payload);
-	const struct warp_wrong wrong = warp_compare(
-		[&](uint32_t o) { return frame_span_byte(&payload, o); }, frame.bytes, frame.bytes,
-		[&](uint32_t o) { return pattern_word(&pattern, &frame.place, o); });
-
-	if (wrong.bits && lane_index() == 0) {
-		result->wrong_bits = wrong.bits;
-		result->offset = (uint16_t)(start + wrong.first);
-		result->expected = (uint8_t)wrong.expected;
-		result->got = (uint8_t)wrong.got;
-		result->verdict = FRAME_DAMAGED_PAYLOAD;
-	}
+	return wrong;
 }
 
 /* Step 3 of a payload whose phase is not known. */
@@ -180,83 +134,170 @@ check_long_phase(const struct device_job &job, struct received<split_or_stale> p
 		result->phase_next = phase_after(job.pattern, received_span(payload), bytes);
 }
 
-/* Step 3 of what is rare, or no PRBS: compares words, and counts what is wrong. */
-template <bool any_format, bool split_or_stale>
-__device__ __noinline__ void
-check_long_words(const struct device_job &job, struct received<split_or_stale> payload,
-		 uint32_t start, uint64_t position, uint32_t wrong, struct frame_result *result)
-{
-	struct long_payload<split_or_stale> frame;
+/* What step 3 works with. */
+template <bool any_format, bool split_or_stale> struct long_context {
+	struct check_shared<split_or_stale> &s;
+	struct check_group<split_or_stale> &g;
+	const struct burst_in &in;
+	const struct device_job &job;
+	uint32_t start; /* of a payload in its frame */
+};
 
-	frame.payload = payload;
-	frame.bytes = result->payload_bytes;
-	frame.place.position = position;
-	frame.place.sequence =
-		any_format ? frame_number(&job.layout, result->sequence) : result->sequence;
-	frame.place.stream = result->stream;
-	if (wrong || warp_check_words(job.pattern, frame))
-		warp_count(job.pattern, frame, start, result);
+template <bool any_format, bool split_or_stale>
+__device__ __forceinline__ struct long_context<any_format, split_or_stale>
+long_context_of(uint32_t group, uint32_t turn) {
+	struct check_shared<split_or_stale> &s = check_here<split_or_stale>();
+	const struct device_job &job = s.ring.job;
+	const uint32_t own = job.layout.own_offset + (job.layout.raw ? 0 : FRAME_HEADER_BYTES);
+
+	return { s, s.group[group], s.ring.in[turn], job,
+		 any_format ? frame_payload_offset(&job.layout) : own };
 }
 
 /* The payload of frame i. */
 __device__ __forceinline__ struct received<false>
-long_payload_of(const struct check_shared<false> &, const struct check_group<false> &g,
-		const struct burst_in &, uint32_t, uint32_t i) {
+long_payload(const struct check_shared<false> &, const struct check_group<false> &g,
+	     const struct burst_in &, uint32_t, uint32_t i) {
 	return { g.payload[i] };
 }
 
 __device__ __forceinline__ struct received<true>
-long_payload_of(const struct check_shared<true> &s, const struct check_group<true> &g,
-		const struct burst_in &in, uint32_t start, uint32_t i) {
+long_payload(const struct check_shared<true> &s, const struct check_group<true> &g,
+	     const struct burst_in &in, uint32_t start, uint32_t i) {
 	return received_from<true>(frame_placed(s.ring, s, in, i).at, g.staging[i], start);
 }
 
-/* Step 3 of the frame of an entry of the list. `wrong`: something is. */
 template <bool any_format, bool split_or_stale>
-__device__ __forceinline__ void check_long_rest(const struct device_job &job,
-						struct check_group<split_or_stale> &g,
-						const struct received<split_or_stale> &payload,
-						uint32_t start, uint32_t i, uint32_t wrong)
-{
-	struct frame_result *result = &g.records.result[i];
-
-	if (any_format && frame_is_self_phase(&job.layout, &job.pattern))
-		check_long_phase<split_or_stale>(job, payload, result->payload_bytes, start, wrong,
-						 result);
-	else if (wrong || !pattern_is_prbs(job.pattern.kind))
-		check_long_words<any_format, split_or_stale>(job, payload, start, g.position[i],
-							     wrong, result);
+__device__ __forceinline__ struct received<split_or_stale>
+long_payload_of(const struct long_context<any_format, split_or_stale> &c, uint32_t i) {
+	return long_payload(c.s, c.g, c.in, c.start, i);
 }
 
-/* Step 3. */
+template <bool any_format, bool split_or_stale>
+__device__ __forceinline__ struct pattern_place
+long_place_of(const struct long_context<any_format, split_or_stale> &c, uint32_t i)
+{
+	const uint64_t sequence = c.g.records.result[i].sequence;
+
+	return { c.g.position[i], any_format ? frame_number(&c.job.layout, sequence) : sequence,
+		 c.g.records.result[i].stream };
+}
+
+/* Not 0 in a lane that found something wrong with frame i, which `lanes` lanes have: a PRBS. */
+template <uint32_t lanes, bool any_format, bool split_or_stale>
+__device__ __forceinline__ uint32_t long_prbs_wrong(
+	const struct long_context<any_format, split_or_stale> &c, struct prbs_taps taps, uint32_t i)
+{
+	return prbs_check<lanes>(taps, prbs_span_of(long_payload_of(c, i), c.g.staging[i], c.start,
+						    c.g.records.result[i].payload_bytes));
+}
+
+/* The same of another pattern. */
+template <uint32_t lanes, bool any_format, bool split_or_stale>
+__device__ __forceinline__ uint32_t
+long_pattern_wrong(const struct long_context<any_format, split_or_stale> &c, uint32_t i)
+{
+	return pattern_wrong<lanes>(c.job.pattern, long_payload_of(c, i),
+				    c.g.records.result[i].payload_bytes, long_place_of(c, i));
+}
+
+/* A warp counts what is wrong with frame i by the definition. */
+template <bool any_format, bool split_or_stale>
+__device__ __noinline__ void check_long_count(uint32_t group, uint32_t turn, uint32_t i)
+{
+	const struct long_context<any_format, split_or_stale> c =
+		long_context_of<any_format, split_or_stale>(group, turn);
+	const struct frame_span payload = received_span(long_payload_of(c, i));
+	struct frame_result *result = &c.g.records.result[i];
+	const uint32_t bytes = result->payload_bytes;
+	const struct pattern_place place = long_place_of(c, i);
+	const struct warp_wrong wrong =
+		warp_compare([&](uint32_t o) { return frame_span_byte(&payload, o); }, bytes, bytes,
+			     [&](uint32_t o) { return pattern_word(&c.job.pattern, &place, o); });
+
+	if (wrong.bits && lane_index() == 0) {
+		result->wrong_bits = wrong.bits;
+		result->offset = (uint16_t)(c.start + wrong.first);
+		result->expected = (uint8_t)wrong.expected;
+		result->got = (uint8_t)wrong.got;
+		result->verdict = FRAME_DAMAGED_PAYLOAD;
+	}
+}
+
+/* A warp's medium frames, four at a time: wrong(i) is not 0 in a lane that found something wrong with frame i,
+ * which MEDIUM_LANES lanes have; count(i) counts it, by a warp. */
+template <bool split_or_stale, typename Wrong, typename Count>
+__device__ __forceinline__ void check_mediums(const struct check_group<split_or_stale> &g,
+					      uint32_t warp, uint32_t warps, Wrong wrong,
+					      Count count)
+{
+	const uint32_t mediums = g.longs / MEDIUM_ONE, each = 32 / MEDIUM_LANES;
+
+	for (uint32_t first = warp * each; first < mediums; first += warps * each) {
+		/* lanes that have none left look at the first's once more */
+		const uint32_t n = first + lane_index() / MEDIUM_LANES, last = BURST_FRAMES_MAX - 1;
+		const uint32_t i = g.long_frame[last - (n < mediums ? n : first)];
+		const bool found = wrong(i) && n < mediums;
+
+		for (uint32_t left = __ballot_sync(WARP_ALL, found); left;) {
+			const uint32_t lane = (__ffs(left) - 1) & ~(MEDIUM_LANES - 1);
+
+			count(__shfl_sync(WARP_ALL, i, (int)lane));
+			left &= ~(((1u << MEDIUM_LANES) - 1) << lane);
+		}
+	}
+}
+
+/* Step 3 of a PRBS. */
 template <bool any_format, bool split_or_stale>
 __device__ __noinline__ void check_longs(uint32_t group, uint32_t turn, uint32_t thread)
 {
-	struct check_shared<split_or_stale> &s = check_here<split_or_stale>();
-	struct check_group<split_or_stale> &g = s.group[group];
-	const struct burst_in &in = s.ring.in[turn];
-	const struct device_job &job = s.ring.job;
-	const uint32_t start =
-		any_format ? frame_payload_offset(&job.layout)
-			   : job.layout.own_offset + (job.layout.raw ? 0 : FRAME_HEADER_BYTES);
-	const uint32_t longs = g.longs, warps = s.ring.work_threads / 32;
-	const bool prbs = pattern_is_prbs(job.pattern.kind);
-	const struct prbs_taps taps = prbs_taps_of(job.pattern);
+	const struct long_context<any_format, split_or_stale> c =
+		long_context_of<any_format, split_or_stale>(group, turn);
+	const struct prbs_taps taps = prbs_taps_of(c.job.pattern);
+	const uint32_t longs = c.g.longs % MEDIUM_ONE, warps = c.s.ring.work_threads / 32;
+	const auto count = [=](uint32_t i) {
+		check_long_count<any_format, split_or_stale>(group, turn, i);
+	};
 
+	check_mediums(
+		c.g, thread / 32, warps,
+		[&](uint32_t i) { return long_prbs_wrong<MEDIUM_LANES>(c, taps, i); }, count);
 	for (uint32_t n = thread / 32; n < longs; n += warps) {
-		const uint32_t item = g.long_frame[n], i = item & ~LONG_IS_WRONG;
-		const struct received<split_or_stale> payload = long_payload_of(s, g, in, start, i);
+		const uint32_t item = c.g.long_frame[n], i = item & ~LONG_IS_WRONG;
+		struct frame_result *result = &c.g.records.result[i];
 		uint32_t wrong = item & LONG_IS_WRONG;
 
-		if (prbs && !wrong) {
-			const struct prbs_span<split_or_stale> span = prbs_span_of(
-				payload, g.staging[i], start, g.records.result[i].payload_bytes);
-			uint4 piece[LONG_AT_ONCE];
+		if (!wrong)
+			wrong = __any_sync(WARP_ALL, long_prbs_wrong<32>(c, taps, i));
+		if (any_format && frame_is_self_phase(&c.job.layout, &c.job.pattern))
+			check_long_phase<split_or_stale>(c.job, long_payload_of(c, i),
+							 result->payload_bytes, c.start, wrong,
+							 result);
+		else if (wrong)
+			count(i);
+	}
+}
 
-			prbs_load(span, span.begin, piece);
-			wrong = warp_check_prbs(taps, span, piece);
-		}
-		check_long_rest<any_format, split_or_stale>(job, g, payload, start, i, wrong);
+/* Step 3 of other patterns. */
+template <bool any_format, bool split_or_stale>
+__device__ __noinline__ void check_long_words(uint32_t group, uint32_t turn, uint32_t thread)
+{
+	const struct long_context<any_format, split_or_stale> c =
+		long_context_of<any_format, split_or_stale>(group, turn);
+	const uint32_t longs = c.g.longs % MEDIUM_ONE, warps = c.s.ring.work_threads / 32;
+	const auto count = [=](uint32_t i) {
+		check_long_count<any_format, split_or_stale>(group, turn, i);
+	};
+
+	check_mediums(
+		c.g, thread / 32, warps,
+		[&](uint32_t i) { return long_pattern_wrong<MEDIUM_LANES>(c, i); }, count);
+	for (uint32_t n = thread / 32; n < longs; n += warps) {
+		const uint32_t item = c.g.long_frame[n], i = item & ~LONG_IS_WRONG;
+
+		if ((item & LONG_IS_WRONG) || __any_sync(WARP_ALL, long_pattern_wrong<32>(c, i)))
+			count(i);
 	}
 }
 

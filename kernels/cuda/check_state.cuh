@@ -9,6 +9,7 @@
 
 /* In the list of long payloads: something that is staged was wrong already. */
 #define LONG_IS_WRONG 0x8000u
+#define MEDIUM_ONE 0x10000u /* in their number: one of the other list */
 
 #define SMALL_FRAMES 32u /* of a burst that small_burst.cuh may tell */
 
@@ -36,7 +37,9 @@ template <> struct check_places<false> {
 template <bool split_or_stale> struct check_group : check_places<split_or_stale> {
 	struct records_shared records;
 	uint64_t position[BURST_FRAMES_MAX];
-	/* frames that are left to a warp, longer than the staging buffer for the most: how many, and which */
+	/* Frames that are left to a warp, and MEDIUM_ONE times those that are left to some of its lanes, longer
+	 * than the staging buffer for the most: how many; which is in long_frame, from its beginning, and from
+	 * its end on. */
 	uint32_t longs;
 	/* small_burst.cuh, writer: thread 0: told; bursts in a row that were not; those to come that are
 	 * not tried */

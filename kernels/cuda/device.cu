@@ -134,6 +134,8 @@ static int programs_load(struct kernel_device *device)
 	static struct kernel_program (*const programs[PROGRAMS])(void) = {
 		check_program,
 		check_any_format_program,
+		check_pattern_program,
+		check_any_format_pattern_program,
 		check_store_program,
 		check_split_or_stale_program,
 		check_store_split_or_stale_program,

@@ -77,11 +77,13 @@ struct kernel_program {
 
 /* One body may be built several times: what a job does not need costs it no register. */
 enum kernel_program_id {
-	PROGRAM_CHECK,		  /* own frames, no match rules */
+	PROGRAM_CHECK,		  /* own frames, no match rules; a PRBS or not checked */
 	PROGRAM_CHECK_ANY_FORMAT, /* any layout, with or without rules */
-	PROGRAM_CHECK_STORE,	  /* frames expected from a file */
+	PROGRAM_CHECK_PATTERN,	  /* as the first, any pattern */
+	PROGRAM_CHECK_ANY_FORMAT_PATTERN,
+	PROGRAM_CHECK_STORE, /* frames expected from a file */
 	/* header-data split, or the stale-read detector: */
-	PROGRAM_CHECK_SPLIT_OR_STALE, /* any layout */
+	PROGRAM_CHECK_SPLIT_OR_STALE, /* any layout and pattern */
 	PROGRAM_CHECK_STORE_SPLIT_OR_STALE,
 	PROGRAM_WRITE,
 	PROGRAM_WRITE_STORE, /* frames of a file */
@@ -96,6 +98,8 @@ enum kernel_program_id {
 
 struct kernel_program check_program(void);
 struct kernel_program check_any_format_program(void);
+struct kernel_program check_pattern_program(void);
+struct kernel_program check_any_format_pattern_program(void);
 struct kernel_program check_store_program(void);
 struct kernel_program check_split_or_stale_program(void);
 struct kernel_program check_store_split_or_stale_program(void);

@@ -208,19 +208,21 @@ __device__ __forceinline__ uint4 received_piece(const struct received<split_or_s
 	return piece_load((const uint4 *)(from.at - staging_shift(from.at)) + p);
 }
 
-/* Aligned words, likewise counted; wherever they are. */
-__device__ __forceinline__ uint32_t received_word(const struct received<false> &from, uint32_t w)
+/* The same, wherever it is. */
+__device__ __forceinline__ uint4 received_any_piece(const struct received<false> &from, uint32_t p)
 {
-	return ((const uint32_t *)(from.at - (uintptr_t)from.at % 4))[w];
+	return received_piece(from, p);
 }
 
-__device__ __forceinline__ uint32_t received_word(const struct received<true> &from, uint32_t w)
+__device__ __forceinline__ uint4 received_any_piece(const struct received<true> &from, uint32_t p)
 {
-	const uint32_t shift = (uint32_t)(uintptr_t)from.at % 4;
+	const uint32_t shift = staging_shift(from.at);
+	const uint32_t *staged = (const uint32_t *)(from.staged - shift) + PIECE_BYTES / 4 * p;
 
-	if (4 * w < shift + from.staged_bytes)
-		return ((const uint32_t *)(from.staged - shift))[w];
-	return ((const uint32_t *)(from.at - shift))[w];
+	/* staging ends with a whole piece */
+	if (PIECE_BYTES * p < shift + from.staged_bytes)
+		return make_uint4(staged[0], staged[1], staged[2], staged[3]);
+	return received_piece(from, p);
 }
 
 #endif

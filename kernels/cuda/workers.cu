@@ -91,6 +91,7 @@ static uint32_t blocks_that_fit(const struct kernel_device *device, uint32_t blo
 
 static enum kernel_program_id program_of(const struct kernel_job *job)
 {
+	const bool any_format = job->layout.match.count || job->layout.format == FRAME_CUSTOM;
 	bool split_or_stale = false;
 
 	if (job->role == KERNEL_PLACE)
@@ -109,9 +110,9 @@ static enum kernel_program_id program_of(const struct kernel_job *job)
 				  : PROGRAM_CHECK_SPLIT_OR_STALE;
 	if (job->store)
 		return PROGRAM_CHECK_STORE;
-	return job->layout.match.count || job->layout.format == FRAME_CUSTOM
-		       ? PROGRAM_CHECK_ANY_FORMAT
-		       : PROGRAM_CHECK;
+	if (job->pattern.kind == PATTERN_NONE || pattern_is_prbs(job->pattern.kind))
+		return any_format ? PROGRAM_CHECK_ANY_FORMAT : PROGRAM_CHECK;
+	return any_format ? PROGRAM_CHECK_ANY_FORMAT_PATTERN : PROGRAM_CHECK_PATTERN;
 }
 
 /* Finite kernels wait for room, and take none for long: of one launch so many blocks. */

@@ -128,11 +128,19 @@ GDRCAP_HD uint32_t pattern_bytes_of(uint32_t low, uint32_t high, uint32_t r)
 #endif
 }
 
-/* Counters of 1 << log2 bytes; q is the position of the first of the four bytes. */
-GDRCAP_HD uint32_t pattern_counter_word(uint32_t log2, int big_endian, uint64_t q)
+/* The bytes of each half of a word swapped. */
+GDRCAP_HD uint32_t pattern_swap16(uint32_t x)
 {
-	const uint64_t index = q >> log2;
-	const uint32_t r = (uint32_t)q & ((1u << log2) - 1);
+#ifdef __CUDA_ARCH__
+	return __byte_perm(x, 0, 0x2301);
+#else
+	return (x >> 8 & 0x00ff00ffu) | (x & 0x00ff00ffu) << 8;
+#endif
+}
+
+/* Four bytes of counters of 1 << log2 bytes, from byte r of counter `index` on. */
+GDRCAP_HD uint32_t pattern_counter_bytes(uint32_t log2, int big_endian, uint64_t index, uint32_t r)
+{
 	uint32_t i = (uint32_t)index, low, high;
 	uint64_t wide;
 
@@ -145,8 +153,8 @@ GDRCAP_HD uint32_t pattern_counter_word(uint32_t log2, int big_endian, uint64_t 
 		low = (i & 0xffffu) | (i + 1) << 16;
 		high = (i + 2) & 0xffffu;
 		if (big_endian) {
-			low = (low >> 8 & 0x00ff00ffu) | (low & 0x00ff00ffu) << 8;
-			high = pattern_swap32(high) >> 16;
+			low = pattern_swap16(low);
+			high = pattern_swap16(high);
 		}
 		return pattern_bytes_of(low, high, r);
 	case 2:
@@ -166,6 +174,12 @@ GDRCAP_HD uint32_t pattern_counter_word(uint32_t log2, int big_endian, uint64_t 
 		}
 		return pattern_bytes_of(low, high, r & 3);
 	}
+}
+
+/* The same; q is the position of the first of the four bytes. */
+GDRCAP_HD uint32_t pattern_counter_word(uint32_t log2, int big_endian, uint64_t q)
+{
+	return pattern_counter_bytes(log2, big_endian, q >> log2, (uint32_t)q & ((1u << log2) - 1));
 }
 
 GDRCAP_HD uint32_t pattern_mul_high(uint32_t a, uint32_t b)
