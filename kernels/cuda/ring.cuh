@@ -135,7 +135,7 @@ __device__ __forceinline__ struct ring_stop ring_stop_begin(void)
 	return { 0, (uint32_t)clock64(), false };
 }
 
-/* Before a poll, where nothing waits for it. */
+/* Before a poll; seldom, for it takes a busy block's time. */
 __device__ __forceinline__ void ring_stop_look(struct ring_stop *stop)
 {
 	stop->due = lane_index() == STOP_LANE && (uint32_t)clock64() - stop->answer >= STOP_TICKS;
@@ -186,10 +186,11 @@ __device__ __forceinline__ bool ring_wait(const struct ring_shared &s, uint64_t 
 			return false;
 		if (burst_word_is(seen->word, burst, s.burst_bits))
 			break;
-		ring_stop_look(stop);
 		__nanosleep(sleep_ns);
-		if (polls % POLLS_PER_SLEEP == POLLS_PER_SLEEP - 1)
+		if (polls % POLLS_PER_SLEEP == POLLS_PER_SLEEP - 1) {
 			sleep_ns = min(sleep_ns * 2, sleep_max_ns);
+			ring_stop_look(stop);
+		}
 	}
 	return true;
 }
