@@ -397,7 +397,7 @@ int assembler_stream_counts(const struct assembler *assembler, uint32_t stream, 
 	*counts = assembler->stream[stream].counts;
 	counts->open = assembler->stream[stream].listed;
 	counts->has_skipped = assembler->config.view->layout.counts != 0;
-	counts->legs = (int)assembler->config.view->layout.legs;
+	counts->legs = assembler->config.view->layout.legs;
 	return 0;
 }
 
@@ -408,7 +408,7 @@ void assembler_counts(const struct assembler *assembler, struct gdrcap_image_cou
 
 	*counts = assembler->frames;
 	counts->has_skipped = assembler->config.view->layout.counts != 0;
-	counts->legs = (int)assembler->config.view->layout.legs;
+	counts->legs = assembler->config.view->layout.legs;
 	for (uint32_t s = 0; assembler_stream_counts(assembler, s, &id, &of) == 0; s++)
 		counts_add(counts, &of);
 }

@@ -163,7 +163,7 @@ struct gdrcap_image_counts {
 	uint64_t pieces_expected, pieces_placed, pieces_lost;
 	uint64_t bytes;	 /**< placed, in closed images; as sent, where they are converted */
 	int has_skipped; /**< 1: `skipped` is counted */
-	int legs;	 /**< senders that bring the same images, as described; 0: any number */
+	int reserved;
 	/** Of `incomplete`, or with `incomplete: drop` of `dropped`: images in whose middle the run began, or
 	 * stopped. All of them came that could: they fail no run. */
 	uint64_t cut_by_start, cut_by_stop;
@@ -171,6 +171,7 @@ struct gdrcap_image_counts {
 		second_leg; /**< with `legs: 2`, instead of `duplicate`: all that they brought was there */
 	/** Of another sender than their image, or other bytes were there: gdrcap_get_conflict() */
 	uint64_t conflict;
+	uint64_t legs; /**< senders that bring the same images, as described; 0: any number */
 };
 /** Of description `index`. -ENOENT after the last. */
 int gdrcap_get_image_counts(const struct gdrcap_session *session, uint32_t index,
