@@ -63,7 +63,7 @@ def test_two_cameras_with_the_same_ids():
         assert (row["stream"], row["number"], row["frames"]) == (0, 0, found["frames"]["conflict"]), row
         assert (row["first"], row["second"]) == NAMES, row
         assert NAMES[0] in errors and NAMES[1] in errors and "legs=2" in errors, errors
-        # without pixels of its own too: nobody has declared it
+        # The second sender sends the same pixels, and is a conflict all the same: legs=2 was not set.
         found, _ = capture(folder, mixed(first, Camera(1, range(20))), layout(folder, open=30), expect=3)
         assert found["frames"]["conflict"] >= 20 * (images.PIECES - 1), found
 
@@ -78,7 +78,7 @@ def test_a_second_sender_fills_no_hole():
 
 
 def test_a_camera_begins_again_within_a_file():
-    """A few numbers back, at once: its second life is late. Of images far back it is other images, and passes."""
+    """A camera that restarts a few numbers back without a pause sends late frames. Far back, it sends new images: they pass."""
     camera = Camera(0, range(50))
     with processes.folder() as folder:
         few = layout(folder, ring=8)  # so that most images were handed out before the second life begins
@@ -92,7 +92,7 @@ def test_a_camera_begins_again_within_a_file():
 
 
 def test_a_camera_begins_again_within_an_image():
-    """The second life's pixels, for places that are filled, are other ones: that is no image of anybody's."""
+    """A camera restarts in the middle of an image and sends other pixels for places that are filled: a conflict."""
     first, second = Camera(0, range(3)), Camera(0, range(3), seed=7)
     frames = first.frames()[:5] + second.frames()
     with processes.folder() as folder:

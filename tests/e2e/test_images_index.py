@@ -68,7 +68,7 @@ def test_sizes_and_holes():
         for line, image in images:
             check_image(line, image, sizes[line["number"]], holes.get(line["number"], ()))
             assert line["first_time"] <= line["last_time"] and line["stream_id"] == 0, line
-        # The next run begins both anew; of others than every second there is no line.
+        # The next run replaces both files. With every second image saved, the index has a line for those only.
         capture(folder, frames, "--save-images", out, "--save-every", "2", expect=3)
         assert [line["number"] for line, _ in split(out)] == [1, 3, 5]
         assert os.stat(out + ".jsonl").st_mode & 0o777 == os.stat(out).st_mode & 0o777 == 0o600

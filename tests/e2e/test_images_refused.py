@@ -101,7 +101,7 @@ def test_many_reasons():
 
 
 def test_cut():
-    """The reason says what came; a message of the run says what helps, which is no longer --frame-size at its maximum."""
+    """The reason says what came. A message names the remedy, but not --frame-size where that is at its maximum."""
     for size, remedy in (((), "--frame-size, 9216 at most"), (("--frame-size", "9216"), "more than 9216 bytes, with FCS, cannot")):
         with connectx.Faulty(), processes.folder() as folder:
             summary = capture(folder, GVSP, [gvsp()] * 3, *size, env=dict(os.environ, GDRCAP_FAULTS="grow=1:100"))

@@ -326,7 +326,7 @@ def test_long_gap():
 
 
 def test_file_with_fewer_frames():
-    """More frames are asked for than the file has in all of its loops."""
+    """--frames asks for more than the file has in all of its loops."""
     with processes.folder() as directory:
         path = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), numbered_frames(3))
         for frames, status in (("6", 0), ("10", 3)):

@@ -181,7 +181,7 @@ static void mixed_without_a_buffer(void **state)
 }
 
 /* Bursts of two queues are collected in any order. */
-/* Images of a sender that begins anew are others, though they have the numbers of those that found none before. */
+/* A sender restarts while no buffer is free: its images are new ones, though their numbers were seen before. */
 static void anew_without_a_buffer(void **state)
 {
 	struct scene *scene = scene_begin(2, 2);

@@ -106,7 +106,7 @@ static void test_two_legs(void **state)
 	rig_destroy(&rig);
 }
 
-/* Senders whose addresses nobody compares. */
+/* With legs 0, addresses are not compared. */
 static void test_any_sender(void **state)
 {
 	struct image_layout layout = wire_layout_counter(4, 100);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* port.c: which ethdev a name means, where the driver calls it otherwise; and what a close gives back. */
+/* port.c: which ethdev a name means, where the driver calls it otherwise; and what a close frees. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
