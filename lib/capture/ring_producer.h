@@ -41,8 +41,8 @@ struct ring_producer {
 		*mbuf; /* of descriptor i & desc_mask; NULL: a split frame without a rest */
 	struct rte_mbuf **head_mbuf; /* split: of where it begins */
 	uint32_t *end;		     /* of burst b & burst_mask: descriptor index after its last */
-	uint64_t *came;		     /* of burst b & burst_mask: when its last frame did, in ticks.
-				      * Reader: accountant, after COLLECT. NULL: nobody asks */
+	uint64_t *came;		     /* of burst b & burst_mask: when its last frame did, in ticks,
+				      * or as a source dates it (source_clock.h). Reader: accountant, after COLLECT. NULL: nobody asks */
 	uint64_t
 		*tsc; /* of descriptor i & desc_mask: capture, when it came (enum rx_times); replay,
 			* when it is due. NULL: nobody asks */

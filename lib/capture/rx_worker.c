@@ -474,7 +474,7 @@ int rx_worker_create(struct rx_worker *worker, const struct rx_config *config,
 		worker->head_shift = config->heads->slot_shift;
 	}
 	ret = ring_create(&worker->ring, ring, error);
-	if (ret == 0 && worker->sleep.sender_wakes)
+	if (ret == 0 && (worker->sleep.sender_wakes || config->receive))
 		worker->ring.giver = &worker->wake;
 	return ret;
 }

@@ -53,6 +53,8 @@ struct rx_config {
 	uint16_t port, queue;
 	rx_source_t receive; /* NULL: the port's driver receives */
 	void *source;
+	const uint64_t
+		*came; /* the source's time of its newest frame; NULL: the poll's, in ticks */
 	const struct region *region;
 	struct rte_mempool *pool; /* where received mbufs come from */
 	/* Header-data split: frames' first bytes; NULL: frames lie whole. */

@@ -24,7 +24,9 @@ ALWAYS_INLINE void rx_publish(struct rx_worker *worker, const bool flush, const 
 	}
 	if (worker->ring.came)
 		worker->ring.came[worker->ring.burst & worker->ring.burst_mask] =
-			atomic_load_explicit(&worker->last_tsc, memory_order_relaxed);
+			worker->config.came
+				? *worker->config.came
+				: atomic_load_explicit(&worker->last_tsc, memory_order_relaxed);
 	ring_publish(&worker->ring);
 	if (!accounted)
 		ring_wake_look(&worker->ring.wake, worker->ring.burst);

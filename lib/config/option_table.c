@@ -376,6 +376,10 @@ static const struct option_row rows[] = {
 		 "those that are there by then; fewer are a failure, unless the time was over), "
 		 "0..2^64-1, also 10M or 1e6; default 0 (no limit)."),
 	  .type = OPTION_COUNT, FIELD(frames), .max = UINT64_MAX },
+	{ SINGLE(RUN, RX, "images", "images", "COUNT",
+		 "The run ends after this many whole images, with those that are there by then; "
+		 "fewer are a failure, unless the time was over; 0..2^64-1; default 0 (no limit)."),
+	  .type = OPTION_COUNT, FIELD(images_wanted), .max = UINT64_MAX },
 	{ SINGLE(RUN, TX, "start_at", "start-at", "TIME",
 		 "The first frame is sent at this time of the system's clock: "
 		 "2026-11-26T12:00:00.5Z, seconds since 1970 (UTC), or +SECONDS from the start of "

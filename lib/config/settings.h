@@ -202,6 +202,7 @@ struct settings {
 	/* Run; times and counts of 0: no limit */
 	struct core_list cores;
 	uint64_t seconds_ms, frames;
+	uint64_t images_wanted; /* whole ones */
 	enum end_kind end;
 	enum link_down_kind link_down; /* of a port whose link was up */
 	struct parse_moment start;     /* of the built-in sender; all 0: at once */

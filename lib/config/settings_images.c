@@ -160,6 +160,11 @@ int settings_settle_images(struct settings *settings, struct gdrcap_error *error
 
 	for (uint32_t i = settings->images; i < SETTINGS_IMAGES_MAX && !ret; i++)
 		ret = check_buffers(settings, i, error);
+	if (!ret && settings->images_wanted && !settings->images)
+		return error_set(
+			error, -EINVAL,
+			"images: counts whole images, and none are assembled; give image, or "
+			"frames: to end after so many frames");
 	if (ret || !settings->images)
 		return ret;
 	if (!settings_receives(settings))

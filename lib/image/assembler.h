@@ -40,15 +40,16 @@ struct assembler_config {
 	const struct place_view *view; /* kept; read: layout, shared, present_host, ring */
 	uint8_t *data;		       /* image buffers, as the caller addresses them */
 	uint32_t open;
-	uint64_t timeout, linger; /* ticks */
-	uint64_t shut;		  /* ticks that a complete image's entry may stay open */
-	int fill;		  /* -1: nothing */
+	/* In a unit of the caller's, which all times here have: ticks; ns where a run goes by files' times. */
+	uint64_t timeout, linger;
+	uint64_t shut; /* that a complete image's entry may stay open */
+	int fill;      /* -1: nothing */
 	bool drop_incomplete, drop_oldest;
 	/* kernel_ops.place_close(). A negative errno is kept in `failure`, and the image dropped. */
 	int (*close)(void *context, uint32_t slot, uint32_t use, int fill);
 	/* kernel_ops.place_close_whole(); the same. */
 	int (*close_whole)(void *context, const struct place_whole *images, uint32_t count);
-	/* Ticks before the run's first poll; whether frames may still have come when it ended. NULL: images that
+	/* Before the run's first poll; whether frames may still have come when it ended. NULL: images that
 	 * the run's start or stop cut are not told from others. */
 	uint64_t (*began)(void *context);
 	bool (*came_on)(void *context);
@@ -151,6 +152,15 @@ bool assembler_round(struct assembler *assembler, uint64_t now, uint64_t seen);
 bool assembler_finish(struct assembler *assembler, uint64_t now);
 /* After that: nothing more is handed out. What a device did not close counts as dropped. */
 void assembler_end(struct assembler *assembler, uint64_t now);
+
+/* What time may do to it, if no record comes. */
+enum assembler_rest {
+	ASSEMBLER_REST_NOTHING,
+	ASSEMBLER_REST_WAITS,  /* images are open, or a stream will be silent */
+	ASSEMBLER_REST_FULL,   /* the same, and images that miss pieces are in all buffers */
+	ASSEMBLER_REST_CLOSES, /* the device closes one: nothing, until it has */
+};
+enum assembler_rest assembler_rest(const struct assembler *assembler);
 
 /* The oldest that nobody has taken is dropped; false: there is none. */
 bool assembler_drop_oldest(struct assembler *assembler);

@@ -62,7 +62,8 @@ struct gdrcap_image {
 			   * numbers are time stamps */
 	uint64_t first_time, last_time; /**< arrival of the first and the last piece, as of the
 					 * burst that brought them, when its last frame was taken
-					 * from the port: ns since the Unix epoch */
+					 * from the port: ns since the Unix epoch. Where all
+					 * ports are files: by the files' times */
 	uint64_t timestamp, fields[4];	/**< the sender's, as described; 0 where it is not */
 };
 

@@ -6,15 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_cycles.h>
 #include <rte_mbuf.h>
 #include <rte_mbuf_dyn.h>
 
 #include "base/log.h"
 #include "capture/ring_producer.h"
 #include "capture/rx_worker.h"
+#include "capture/source_clock.h"
 #include "pattern/frame.h"
 
 #define LEN_MAX (FRAME_MAX_BYTES - FRAME_FCS_BYTES)
+#define TIME_MOST ((uint64_t)1 << 62) /* ns, in 2116: what is later is due then */
+#define DISORDER_NS 1000000000	      /* what steps back further was captured by another clock */
+#define PIPE_SILENT_NS 1000000000 /* of an empty pipe: what is under way in its writer's buffers */
 
 int file_source_open(struct file_source **out, const struct file_source_config *config,
 		     struct gdrcap_error *error)
@@ -37,10 +42,11 @@ int file_source_open(struct file_source **out, const struct file_source_config *
 }
 
 void file_source_attach(struct file_source *source, struct file_room *room,
-			const struct ring_producer *ring)
+			const struct ring_producer *ring, uint32_t index)
 {
 	source->promises.room = room;
 	source->promises.ring = ring;
+	source->index = index;
 }
 
 void file_source_close(struct file_source *source)
@@ -59,8 +65,28 @@ static int source_end(struct file_source *source)
 		return 0;
 	}
 	source->frames = 0;
+	source->anew = true;
 	file_room_forget(&source->promises);
 	return pcap_file_rewind(source->file, &source->error);
+}
+
+/* When `next` is due. Differences, since times of a hostile file may be any. */
+static void source_date(struct file_source *source)
+{
+	const uint64_t since = source->due + source->config.silence_ns;
+	uint64_t due = source->next.time_ns + source->shift;
+
+	if (!source->due)
+		source->due = RTE_MIN(due, TIME_MOST);
+	if (source->anew || (int64_t)(due - source->due) < -DISORDER_NS) {
+		source->due = source->anew ? RTE_MIN(since, TIME_MOST) : source->due;
+		source->shift += source->due - due;
+		due = source->due;
+	}
+	if ((int64_t)(due - source->due) > 0)
+		source->due = RTE_MIN(due, TIME_MOST);
+	source->anew = false;
+	source->read = rte_rdtsc();
 }
 
 /* False: no frame is there now, or ever. */
@@ -74,6 +100,8 @@ static bool source_look(struct file_source *source)
 			return false;
 		source->has_next = ret > 0;
 		source->frames += ret > 0;
+		if (ret > 0 && source->config.clock)
+			source_date(source);
 		if (ret == 0)
 			ret = source_end(source);
 	}
@@ -100,25 +128,74 @@ static void mbuf_fill(const struct file_source *source, struct rte_mbuf *m)
 	m->ol_flags |= config->time_flag;
 }
 
+/* True: the clock lets it through, into the burst that is being made. */
+static bool source_is_due(struct file_source *source, uint64_t limit, bool begins)
+{
+	if (!source->config.clock)
+		return true;
+	/* the clock may have moved on while a pipe was empty */
+	source->due = RTE_MAX(source->due, limit - source->config.clock->step_ns);
+	if (begins)
+		source->first = source->due;
+	return source->due <= limit && source->due - source->first <= SOURCE_CLOCK_GRAIN_NS;
+}
+
+/* Until when nothing comes, as far as is known: nobody waits for a pipe that is silent. */
+static uint64_t source_due(const struct file_source *source)
+{
+	uint64_t ns;
+
+	if (source->has_next)
+		return source->due;
+	if (source->over || !source->due)
+		return SOURCE_CLOCK_OVER;
+	ns = (uint64_t)((double)(rte_rdtsc() - source->read) * 1e9 / (double)rte_get_tsc_hz());
+	return RTE_MIN(source->due + (ns > PIPE_SILENT_NS ? ns - PIPE_SILENT_NS : 0), TIME_MOST);
+}
+
+/* Nothing is handed out. */
+static int source_hold(struct file_source *source, bool wants_room)
+{
+	const bool over = source->over && !source->has_next;
+
+	if (source->config.clock && ring_pending(source->promises.ring) == 0) {
+		source->wanted_room = wants_room;
+		source_clock_hold(source->config.clock, source->index, source_due(source),
+				  wants_room);
+	}
+	return over ? RX_SOURCE_OVER : source->has_next ? RX_SOURCE_WAITS : 0;
+}
+
 int file_source_receive(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct file_source *source = arg;
 	struct rte_mempool *pool = source->config.pool;
 	struct file_promises *promises = &source->promises;
+	const bool begins = ring_pending(promises->ring) == 0;
+	const uint64_t limit = source->config.clock ? source_clock_limit(source->config.clock) : 0;
+	bool wants_room = false;
 	uint16_t taken = 0;
 
 	file_room_look(promises);
-	if (!source_look(source))
-		return source->over ? RX_SOURCE_OVER : 0;
+	if (!source_look(source) || !source_is_due(source, limit, begins))
+		return source_hold(source, false);
 	while (n && rte_pktmbuf_alloc_bulk(pool, mbufs, n) < 0)
 		n /= 2;
-	while (taken < n && source_look(source) &&
-	       file_room_for(promises, source->next.bytes, source->next.len,
-			     promises->ring->head + taken)) {
+	while (taken < n && source_look(source) && source_is_due(source, limit, begins && !taken)) {
+		wants_room = !file_room_for(promises, source->next.bytes, source->next.len,
+					    promises->ring->head + taken);
+		if (wants_room)
+			break;
 		mbuf_fill(source, mbufs[taken++]);
 		source->has_next = false;
+		source->came = source->due;
 	}
 	if (taken < n)
 		rte_mempool_put_bulk(pool, (void *const *)&mbufs[taken], n - taken);
-	return taken ? taken : RX_SOURCE_WAITS;
+	if (!taken)
+		return source_hold(source, wants_room);
+	if (source->wanted_room)
+		source_clock_go(source->config.clock, source->index);
+	source->wanted_room = false;
+	return taken;
 }

@@ -2,6 +2,7 @@
 /* Receiving ports that are files: their sources, and the end of a run that receives from nothing else. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -11,6 +12,8 @@
 #include "port/devargs.h"
 #include "session/plan_internal.h"
 #include "session/session.h"
+
+#define CLOCK_STEP_LEAST_US ((uint64_t)100)
 
 /* What is said of how they are read. */
 struct file_port {
@@ -126,8 +129,49 @@ void session_sources_close(struct session_pair *pair)
 		file_source_close(pair->source[q]);
 }
 
+/* Frames are handed out so long before the clock has come to them as no image can be over by then. */
+static uint64_t clock_step_us(const struct settings *settings)
+{
+	uint64_t us = UINT64_MAX;
+
+	for (uint32_t i = 0; i < settings->images; i++) {
+		us = RTE_MIN(us, settings->image[i].timeout_us);
+		if (settings->image[i].linger_us)
+			us = RTE_MIN(us, settings->image[i].linger_us);
+	}
+	return RTE_MAX(us, CLOCK_STEP_LEAST_US);
+}
+
+int session_clock_create(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	struct source_clock *clock;
+
+	if (!session->images.count || !session_reads_files_only(session))
+		return 0;
+	clock = aligned_alloc(SOURCE_CLOCK_LINE, sizeof(*clock));
+	if (!clock)
+		return error_set(error, -ENOMEM, "no memory for the files' clock");
+	memset(clock, 0, sizeof(*clock));
+	clock->step_ns = 1000 * clock_step_us(&session->settings);
+	clock->count = session->settings.ports * session->settings.queues;
+	clock->rings = session->workers.rx_rings;
+	clock->wake = &session->workers.accountant.wake;
+	session->ports.clock = clock;
+	return 0;
+}
+
+/* In it an image that is open is closed, and then its stream is forgotten. */
+static uint64_t silence_ns(const struct settings *settings)
+{
+	uint64_t us = 0;
+
+	for (uint32_t i = 0; i < settings->images; i++)
+		us = RTE_MAX(us, settings->image[i].timeout_us);
+	return 3000 * us;
+}
+
 void session_source_attach(struct gdrcap_session *session, struct file_source *source,
-			   const struct ring_producer *ring)
+			   uint32_t index)
 {
 	struct file_room *room = &session->ports.file_room;
 
@@ -136,7 +180,11 @@ void session_source_attach(struct gdrcap_session *session, struct file_source *s
 		room->image[i].layout = &session->images.view[i].layout;
 		room->image[i].free = &session->images.handed[i].assembler.credits;
 	}
-	file_source_attach(source, room, ring);
+	if (session->ports.clock) {
+		source->config.clock = session->ports.clock;
+		source->config.silence_ns = silence_ns(&session->settings);
+	}
+	file_source_attach(source, room, &session->workers.rx[index].ring, index);
 }
 
 bool session_reads_files_only(const struct gdrcap_session *session)

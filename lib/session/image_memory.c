@@ -190,6 +190,9 @@ static uint64_t image_began(void *context)
 	const struct gdrcap_session *session = ((const struct session_image *)context)->session;
 	uint64_t last = session->run.start_tsc;
 
+	if (session->ports.clock)
+		return session->ports.clock->began;
+
 	for (uint32_t i = 0; i < session->workers.rx_count; i++)
 		last = RTE_MAX(last, atomic_load_explicit(&session->workers.rx[i].began_tsc,
 							  memory_order_relaxed));
@@ -204,31 +207,33 @@ static bool image_came_on(void *context)
 	return !session->run.ended_idle || session_reads_files_only(session);
 }
 
-static uint64_t ticks_of(uint64_t us)
+/* In a run of files times are ns: session_clock_create(). */
+static uint64_t time_of(const struct gdrcap_session *session, uint64_t us)
 {
-	return us * (rte_get_tsc_hz() / 1000000);
+	return session_reads_files_only(session) ? 1000 * us : us * (rte_get_tsc_hz() / 1000000);
 }
 
 static void image_init(struct gdrcap_session *session, uint32_t index)
 {
 	struct session_images *images = &session->images;
 	const struct image_settings *settings = &session->settings.image[index];
+	const bool files = session_reads_files_only(session);
 	const struct assembler_config config = {
 		.view = &images->view[index],
 		.data = images->view[index].images,
 		.open = settings->open,
-		.timeout = ticks_of(settings->timeout_us),
-		.linger = ticks_of(settings->linger_us),
-		.shut = ticks_of(ASSEMBLER_SHUT_US),
+		.timeout = time_of(session, settings->timeout_us),
+		.linger = time_of(session, settings->linger_us),
+		.shut = files ? 0 : time_of(session, ASSEMBLER_SHUT_US),
 		.fill = settings->fill,
 		.drop_incomplete = settings->drop_incomplete,
 		/* A file waits: there is no need to. */
-		.drop_oldest = settings->drop_oldest && !session_reads_files_only(session),
+		.drop_oldest = settings->drop_oldest && !files,
 		.close = image_close,
 		.close_whole = image_close_whole,
 		.began = image_began,
 		.came_on = image_came_on,
-		.time_ns = image_time_ns,
+		.time_ns = files ? NULL : image_time_ns,
 		.ns_a_tick = images->ns_a_tick,
 		.context = &images->image[index],
 	};

@@ -130,6 +130,7 @@ struct session_ports {
 	char steered_text[GDRCAP_MATCH_MAX][SETTINGS_NAME_BYTES];
 	struct session_pair pairs[GDRCAP_PORTS_MAX];
 	struct file_room file_room;	 /* all sources' */
+	struct source_clock *clock;	 /* with images, in a run of files only; NULL: none */
 	_Atomic uint32_t queue_restarts; /* receive queues in error that were started again */
 	/* Recursive. Over what the ports' drivers and rules count, which any thread may ask for: a
 	 * driver is not asked twice at a time, nor while a port is started again. */

@@ -37,6 +37,16 @@ int gdrcap_get_image_counts(const struct gdrcap_session *session, uint32_t index
 	return 0;
 }
 
+uint64_t session_images_complete(const struct gdrcap_session *session)
+{
+	struct gdrcap_image_counts counts;
+	uint64_t complete = 0;
+
+	for (uint32_t i = 0; gdrcap_get_image_counts(session, i, &counts, sizeof(counts)) == 0; i++)
+		complete += counts.complete;
+	return complete;
+}
+
 int gdrcap_get_image_stream(const struct gdrcap_session *session, uint32_t index, uint32_t stream,
 			    uint64_t *id, struct gdrcap_image_counts *counts, size_t size)
 {

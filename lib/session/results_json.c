@@ -122,6 +122,8 @@ static void collect_state(const struct gdrcap_session *session, struct results *
 		return;
 	if (session->workers.rx_count && !session->workers.tx_count && !session->run.ended_by_time)
 		to->rx_asked = session->settings.frames;
+	if (!session->run.ended_by_time)
+		to->images_asked = session->settings.images_wanted;
 	to->rx_came = session_received(session);
 	to->failure = session->run.failure ? session->run.failure : session->selftest.failure;
 	if (session->run.failure)

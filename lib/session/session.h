@@ -36,9 +36,11 @@ int session_sources_open(struct gdrcap_session *session, struct session_pair *pa
 void session_sources_close(struct session_pair *pair);
 /* Before its thread starts. */
 void session_source_attach(struct gdrcap_session *session, struct file_source *source,
-			   const struct ring_producer *ring);
+			   uint32_t index);
 /* The run receives, and from files only. */
 bool session_reads_files_only(const struct gdrcap_session *session);
+/* Before its receivers: images go by the files' times. */
+int session_clock_create(struct gdrcap_session *session, struct gdrcap_error *error);
 /* Of such a run: all frames of its files are received and accounted for. */
 bool session_sources_are_over(const struct gdrcap_session *session);
 /* Fails the run when a file broke off. */
@@ -350,6 +352,8 @@ void session_images_leave(struct gdrcap_session *session);
 void session_images_judge(struct gdrcap_session *session);
 /* A negative errno of the device that closes them, or 0. */
 int session_images_failure(const struct gdrcap_session *session);
+/* Whole ones so far. */
+uint64_t session_images_complete(const struct gdrcap_session *session);
 
 /* Receivers, senders, saver and accounts: workers.c. */
 int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *error);

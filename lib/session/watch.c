@@ -352,6 +352,8 @@ static bool run_is_over(struct gdrcap_session *session)
 	if (settings->frames && session->workers.rx_count &&
 	    session_received(session) >= settings->frames)
 		return true;
+	if (settings->images_wanted && session_images_complete(session) >= settings->images_wanted)
+		return true;
 	/* Nothing else ends files: one that waits for its consumer, or a pipe, is not silent. */
 	if (session_reads_files_only(session)) {
 		session->run.ended_idle = session_sources_are_over(session);

@@ -117,6 +117,8 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		.queue = queue,
 		.receive = pair->source[queue] ? file_source_receive : NULL,
 		.source = pair->source[queue],
+		.came = pair->source[queue] && session->ports.clock ? &pair->source[queue]->came
+								    : NULL,
 		.region = &session->memory.region,
 		.pool = pair->rx_pool[queue],
 		.heads = heads,
@@ -147,7 +149,7 @@ static int rx_queue_create(struct gdrcap_session *session, const struct session_
 		return ret;
 	session->workers.rx_rings[session->workers.rx_count++] = &worker->ring;
 	if (pair->source[queue])
-		session_source_attach(session, pair->source[queue], &worker->ring);
+		session_source_attach(session, pair->source[queue], index);
 	if (pair->own && session->fronts.count)
 		ret = session_fronts_add(session, index, error);
 	else if (pair->own)
@@ -371,6 +373,7 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 	session->workers.accountant.image_count = session->images.count;
 	session->workers.accountant.fronts = session->fronts.follow;
 	session->workers.accountant.follows = !settings_collects(&session->settings);
+	session->workers.accountant.clock = session->ports.clock;
 	session->workers.accountant.seen.rx = session->workers.rx;
 	session->workers.accountant.seen.rx_count = session->workers.rx_count;
 	session->workers.accountant_ready = true;
@@ -390,6 +393,7 @@ void session_workers_destroy(struct gdrcap_session *session)
 		rx_worker_destroy(&session->workers.rx[i]);
 	}
 	session_fronts_destroy(session);
+	free(session->ports.clock);
 	free(session->workers.tx);
 	free(session->workers.rx);
 	free(session->workers.rx_rings);
@@ -434,6 +438,8 @@ int session_workers_create(struct gdrcap_session *session, struct gdrcap_error *
 		ret = error_of_config(error, own_frames_check(session, error));
 	if (ret == 0 && settings_receives(&session->settings))
 		ret = session_fronts_create(session, error);
+	if (ret == 0 && settings_receives(&session->settings))
+		ret = session_clock_create(session, error);
 	if (ret == 0 && settings_receives(&session->settings))
 		ret = rx_create(session, error);
 	if (ret == 0 && settings_sends(&session->settings))

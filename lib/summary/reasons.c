@@ -246,7 +246,12 @@ static void judge_sender(const struct gdrcap_summary *summary, struct reasons *r
 static void judge_received(const struct results *results, struct reasons *reasons)
 {
 	char came[TEXT_COUNT_BYTES], asked[TEXT_COUNT_BYTES];
+	struct gdrcap_image_counts images;
 
+	results_images_total(results, &images);
+	if (images.complete < results->images_asked && !results->failure)
+		add(reasons, "%s of %s images came whole", text_count(came, images.complete),
+		    text_count(asked, results->images_asked));
 	if (results->rx_came < results->rx_asked && !results->failure)
 		add(reasons, "%s of %s frames received", text_count(came, results->rx_came),
 		    text_count(asked, results->rx_asked));

@@ -72,6 +72,7 @@ struct results {
 
 	/* To be received, of a run that was to receive so many and did not end by its time; 0: any number. */
 	uint64_t rx_asked, rx_came;
+	uint64_t images_asked; /* whole ones; the same */
 	struct gdrcap_summary summary;
 	struct gdrcap_counts queues[GDRCAP_PORTS_MAX * GDRCAP_QUEUES_MAX];
 	uint32_t queue_count;

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <rte_common.h>
+
 #include "base/clock.h"
 #include "base/tsc.h"
 #include "kernels/frame_records.h"
@@ -117,15 +119,58 @@ static unsigned int accountant_collect(struct accountant *accountant, uint32_t q
 	return n;
 }
 
+/* Of the clock by which images time out. */
+static uint64_t images_now(const struct accountant *accountant)
+{
+	return accountant->clock
+		       ? atomic_load_explicit(&accountant->clock->now, memory_order_relaxed)
+		       : rte_rdtsc();
+}
+
 /* All that are open, as soon as the device has done it; one that is dead never does. */
-static void accountant_close_images(struct gdrcap_images *images)
+static void accountant_close_images(const struct accountant *accountant,
+				    struct gdrcap_images *images)
 {
 	const uint64_t since = rte_rdtsc();
 	unsigned int idle = 0;
 
-	while (!images_finish(images, rte_rdtsc()) && !tsc_older(since, CLOSE_MS))
+	while (!images_finish(images, images_now(accountant)) && !tsc_older(since, CLOSE_MS))
 		thread_idle(++idle);
-	images_close(images, rte_rdtsc());
+	images_close(images, images_now(accountant));
+}
+
+/*
+ * The clock of files moves on, and what is over by then is closed: in steps, where something may be, so that one thing
+ * comes after the other. Where a frame waits for an image buffer and none will be free, since images that miss pieces are
+ * in all of them, time passes for these. False: it stands.
+ */
+static bool accountant_move_clock(struct accountant *accountant)
+{
+	struct source_clock *clock = accountant->clock;
+	const uint64_t now = images_now(accountant);
+	bool stuck, waits = false, full = false;
+	uint64_t next = source_clock_next(clock, &stuck);
+
+	if (next == now && !stuck)
+		return false;
+	for (uint32_t i = 0; i < accountant->image_count; i++) {
+		const enum assembler_rest rest = assembler_rest(&accountant->images[i].assembler);
+
+		if (rest == ASSEMBLER_REST_CLOSES)
+			return false;
+		waits |= rest != ASSEMBLER_REST_NOTHING;
+		full |= rest == ASSEMBLER_REST_FULL;
+	}
+	if (waits)
+		next = RTE_MIN(next, now + clock->step_ns);
+	if (stuck && full)
+		next = now + clock->step_ns;
+	if (next == now)
+		return false;
+	for (uint32_t i = 0; i < accountant->image_count; i++)
+		(void)assembler_round(&accountant->images[i].assembler, next, next);
+	source_clock_set(clock, next);
+	return true;
 }
 
 /* The run is over, and nothing more will come: whoever waits for images learns it, also before the stop. */
@@ -149,7 +194,7 @@ static bool images_are_over(const struct accountant *accountant)
 static void accountant_end_images(struct accountant *accountant)
 {
 	for (uint32_t i = 0; i < accountant->image_count; i++)
-		accountant_close_images(&accountant->images[i]);
+		accountant_close_images(accountant, &accountant->images[i]);
 	accountant->images_ended = true;
 }
 
@@ -176,12 +221,15 @@ static unsigned int accountant_round(struct accountant *accountant)
 
 	accountant->now = rte_rdtsc();
 	for (uint32_t i = 0; i < accountant->image_count; i++)
-		waits |= assembler_round(&accountant->images[i].assembler, accountant->now,
-					 accountant->seen.until);
+		waits |= assembler_round(&accountant->images[i].assembler, images_now(accountant),
+					 accountant->clock ? images_now(accountant)
+							   : accountant->seen.until);
 	if (waits)
 		seen_look(&accountant->seen, accountant->now);
 	for (uint32_t q = 0; q < accountant->ring_count; q++)
 		work += accountant_collect(accountant, q);
+	if (accountant->clock)
+		work += accountant_move_clock(accountant);
 	for (uint32_t i = 0; i < accountant->image_count; i++)
 		(void)images_feed(&accountant->images[i]);
 	return work;

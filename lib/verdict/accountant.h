@@ -20,6 +20,7 @@
 #include "base/rest.h"
 #include "base/thread.h"
 #include "capture/ring_producer.h"
+#include "capture/source_clock.h"
 #include "image/images.h"
 #include "save/save.h"
 #include "verdict/front_follow.h"
@@ -39,8 +40,10 @@ struct accountant {
 	bool follows; /* the consumer is the caller's, and only the fronts need us: before the start */
 	_Atomic bool images_end; /* no frames will come: when all are accounted, images end */
 	bool images_ended;
-	uint64_t now;	      /* of this round */
-	struct seen seen;     /* with images; before the start: rx and rx_count, which may be 0 */
+	uint64_t now;	  /* of this round */
+	struct seen seen; /* with images; before the start: rx and rx_count, which may be 0 */
+	struct source_clock
+		*clock;	      /* of images, in a run of files; before the start; NULL: the CPU's */
 	pthread_mutex_t lock; /* held by the thread, and lent while `wanted` is not 0 */
 	_Atomic unsigned int wanted; /* readers who wait for the lock or have it */
 	_Atomic unsigned int lent;   /* times that a reader got it */

@@ -95,6 +95,25 @@ def test_silence_of_an_interface_cuts_nothing():
     assert (found["complete"], found["incomplete"]) == (3, 1), found
 
 
+def test_so_many_images():
+    """--images ends a run, and fewer fail it."""
+    sender = images.Sender(range(5))
+    del sender.packets[3]
+    frames = sender.frames()
+    with processes.folder() as folder:
+        port = "net_pcap0,rx_pcap=" + images.write_pcap(folder, "in.pcap", frames)
+        for wanted, expect in ((4, 3), (5, 3)):
+            summary = e2e.run_json("capture", "--quiet", "--gpu", "host", "--port", port, "--image", images.layout(folder),
+                                   "--images", str(wanted), expect=expect)
+            assert summary["images"][0]["complete"] == 4, summary
+            assert ("4 of 5 images came whole" in summary["errors"]) == (wanted == 5), summary["errors"]
+        endless = e2e.run_json("capture", "--quiet", "--gpu", "host", "--port", port + ",infinite_rx=1", "--image",
+                               images.layout(folder), "--images", "40", expect=3)
+        assert endless["images"][0]["complete"] >= 40, endless
+        done = e2e.run("capture", "--port", port, "--images", "4", expect=2)
+    assert "counts whole images, and none are assembled" in done.err, done
+
+
 def changed_layout(folder, old, new):
     path = images.layout(folder)
     with open(path) as file:

@@ -215,6 +215,7 @@ static const struct sample {
 	SAMPLE("cores", "2,4-7", cores.cpu, cpu_list, 2, 4, 5, 6, 7),
 	U64("seconds", "1.5", seconds_ms, 1500),
 	U64("frames", "10M", frames, 10000000),
+	U64("images", "40", images_wanted, 40),
 	U64("start_at", "+7.5", start.ns, 7500000000),
 	U32("quiet", "0.001", quiet_ms, 1),
 	U32("end", "never", end, END_NEVER),
