@@ -3,9 +3,11 @@
  * the library and DPDK, or is done to an interface of a network namespace of this process's own. */
 #include "api_events.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_ethdev.h>
@@ -266,30 +268,31 @@ static void saver_behind(void **state)
 	unlink(path);
 }
 
-/* A file's frames, more than the pool has slots for: the caller keeps them, and gives them back. */
+/* A pipe's frames, more than the pool has slots for: the caller keeps them, and gives them back. No more come then, so
+ * that slots stay free however slow the caller is. */
 #define FILE_FRAMES 20000u
 
-static void file_write(const char *path)
+static void *pipe_write(void *path)
 {
 	static const uint32_t header[6] = { 0xa1b2c3d4, 4u << 16 | 2, 0, 0, 65535, 1 };
 	static const uint32_t record[4] = { 1600000000, 0, 60, 60 };
 	static const uint8_t frame[60] = { 2, [12] = 0x88, [13] = 0xb5 };
 	FILE *file = fopen(path, "wb");
 
-	assert_non_null(file);
+	if (!file)
+		return NULL;
 	fwrite(header, sizeof(header), 1, file);
 	for (uint32_t i = 0; i < FILE_FRAMES; i++) {
 		fwrite(record, sizeof(record), 1, file);
 		fwrite(frame, sizeof(frame), 1, file);
 	}
-	assert_int_equal(fclose(file), 0);
+	return fclose(file) == 0 ? path : NULL;
 }
 
 static void out_of_slots(void **state)
 {
 	static const struct gdrcap_batch *kept[FILE_FRAMES];
-	char path[] = "/tmp/gdrcap-events-XXXXXX";
-	const int file = mkstemp(path);
+	char folder[] = "/tmp/gdrcap-events-XXXXXX", path[64];
 	const struct gdrcap_batch *batch;
 	struct gdrcap_session *session;
 	struct gdrcap_config *config API_FREED = NULL;
@@ -297,13 +300,19 @@ static void out_of_slots(void **state)
 	struct gdrcap_event event;
 	uint64_t frames = 0, times;
 	unsigned int n = 0;
+	pthread_t writer;
+	void *written;
+	int end;
 
-	assert_true(file >= 0);
-	close(file);
-	file_write(path);
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/pipe", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	/* kept open: at a pipe's end the run is over */
+	end = open(path, O_RDWR);
+	assert_true(end >= 0);
+	assert_int_equal(pthread_create(&writer, NULL, pipe_write, path), 0);
 	api_config(&config, "host", 0);
-	/* again and again: at the end of a file the run is over */
-	api_set(config, "port", "net_pcap0,rx_pcap=%s,infinite_rx=1", path);
+	api_set(config, "port", "net_pcap0,rx_pcap=%s", path);
 	api_unset(config, "pattern");
 	api_unset(config, "tx_port");
 	api_set(config, "pool", "%llu", (unsigned long long)(8 << 20));
@@ -321,15 +330,16 @@ static void out_of_slots(void **state)
 		assert_int_equal(gdrcap_wait(queue, &batch, 1, -1), 1);
 		gdrcap_release(queue, &batch, 1);
 	}
-	while (gdrcap_get_event(session, &event, sizeof(event)) == 0 ||
-	       event.kind != GDRCAP_EVENT_SLOTS_AGAIN)
-		if (gdrcap_poll(queue, &batch, 1) == 1)
-			gdrcap_release(queue, &batch, 1);
+	assert_int_equal(pthread_join(writer, &written), 0);
+	assert_ptr_equal(written, path);
+	event = api_wait_event(session, GDRCAP_EVENT_SLOTS_AGAIN);
 	api_event_is_of(&event, 0, 0, 0);
 	assert_true(event.count >= times);
 	api_stop(session);
 	gdrcap_destroy(session);
+	close(end);
 	unlink(path);
+	rmdir(folder);
 }
 
 /* ---- a kernel interface ---- */
