@@ -42,16 +42,19 @@ uint64_t source_clock_next(const struct source_clock *clock, bool *stuck)
 		next = due;
 		*stuck = atomic_load_explicit(&clock->source[i].wants_room, memory_order_relaxed);
 	}
-	*stuck &= next <= now + clock->step_ns;
+	*stuck &= next <= atomic_load_explicit(&clock->limit, memory_order_relaxed);
 	return next == SOURCE_CLOCK_OVER || next < now ? now : next;
 }
 
-void source_clock_set(struct source_clock *clock, uint64_t now)
+void source_clock_set(struct source_clock *clock, uint64_t now, uint64_t over)
 {
+	const uint64_t most = now + clock->step_ns;
+
 	if (!clock->began)
 		clock->began = now;
+	atomic_store_explicit(&clock->now, now, memory_order_relaxed);
 	/* TIME */
-	atomic_store_explicit(&clock->now, now, memory_order_release);
+	atomic_store_explicit(&clock->limit, over <= most ? over - 1 : most, memory_order_release);
 	for (uint32_t i = 0; i < clock->count; i++)
 		wake_look(clock->rings[i]->giver);
 }

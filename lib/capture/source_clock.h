@@ -3,14 +3,15 @@
  * The time of a run that receives from files only: that at which their frames were captured. Images time out by it, and
  * streams fall silent. How fast the files are read changes nothing.
  *
- * A source hands out frames that are due up to source_clock_limit(). The one after these it holds back, and says when
- * that one is due. When all sources have said so, and all that they handed out is accounted for, the clock moves on to
- * the earliest of these times; the accountant closes what is over by then before a source sees it.
+ * A source hands out frames that are due by `limit`: before that no image is over, and no stream silent. The one after
+ * these it holds back, and says when that one is due. When all sources have said so, and all that they handed out is
+ * accounted for, the clock moves on to the earliest of these times; the accountant closes what is over by then, one
+ * thing after the other, before a source sees it.
  *
  * HOLD: a source stores `bursts`, then `due`, release. Partner: the accountant's acquire of `due`; it may read a later
  * `bursts`, which is one more reason to wait.
- * TIME: the accountant stores what it closed, then `now`, release. Partner: the source's acquire, before it publishes
- * frames to workers who look at what is closed.
+ * TIME: the accountant stores what it closed and `now`, then `limit`, release. Partner: the source's acquire, before it
+ * publishes frames to workers who look at what is closed.
  */
 #ifndef GDRCAP_SOURCE_CLOCK_H
 #define GDRCAP_SOURCE_CLOCK_H
@@ -31,12 +32,13 @@ struct wake;
 
 struct source_clock {
 	/* Before the start. */
-	uint64_t step_ns; /* frames are handed out so long before the clock has come to them */
-	uint32_t count;	  /* sources */
+	uint64_t step_ns;		    /* most that `limit` is ahead of `now` */
+	uint32_t count;			    /* sources */
 	struct ring_producer *const *rings; /* by source */
 	struct wake *wake;		    /* of the accountant */
 	/* Writer: the accountant. ns since the Unix epoch; never falls. */
 	_Alignas(SOURCE_CLOCK_LINE) _Atomic uint64_t now;
+	_Atomic uint64_t limit;
 	uint64_t began; /* of the first frame */
 	struct {
 		/* Writer: the source. When its next frame is due, once it had published so many bursts. */
@@ -48,11 +50,14 @@ struct source_clock {
 
 /* ---- a source ---- */
 
-/* The latest time of a frame that may be handed out. */
-static inline uint64_t source_clock_limit(const struct source_clock *clock)
+/* The latest time of a frame that may be handed out, and what time it is. */
+static inline uint64_t source_clock_limit(const struct source_clock *clock, uint64_t *now)
 {
 	/* TIME */
-	return atomic_load_explicit(&clock->now, memory_order_acquire) + clock->step_ns;
+	const uint64_t limit = atomic_load_explicit(&clock->limit, memory_order_acquire);
+
+	*now = atomic_load_explicit(&clock->now, memory_order_relaxed);
+	return limit;
 }
 
 /* All that it handed out is published. */
@@ -68,7 +73,7 @@ static inline void source_clock_go(struct source_clock *clock, uint32_t source)
 /* The time to which the clock may move; its own if that is all. `stuck`: a frame waits for an image buffer, and no other
  * frame comes before that. */
 uint64_t source_clock_next(const struct source_clock *clock, bool *stuck);
-/* All that is over by then is closed. */
-void source_clock_set(struct source_clock *clock, uint64_t now);
+/* All that is over by then is closed, and nothing will be before `over`. */
+void source_clock_set(struct source_clock *clock, uint64_t now, uint64_t over);
 
 #endif

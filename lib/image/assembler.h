@@ -153,14 +153,12 @@ bool assembler_finish(struct assembler *assembler, uint64_t now);
 /* After that: nothing more is handed out. What a device did not close counts as dropped. */
 void assembler_end(struct assembler *assembler, uint64_t now);
 
-/* What time may do to it, if no record comes. */
-enum assembler_rest {
-	ASSEMBLER_REST_NOTHING,
-	ASSEMBLER_REST_WAITS,  /* images are open, or a stream will be silent */
-	ASSEMBLER_REST_FULL,   /* the same, and images that miss pieces are in all buffers */
-	ASSEMBLER_REST_CLOSES, /* the device closes one: nothing, until it has */
-};
-enum assembler_rest assembler_rest(const struct assembler *assembler);
+/* The first time at which a round closes an image or forgets a stream, if no record comes; UINT64_MAX: none does. */
+uint64_t assembler_over(const struct assembler *assembler);
+/* The device closes an image: what time does to others is known afterwards. */
+bool assembler_closes(const struct assembler *assembler);
+/* Images that miss pieces are in all buffers. */
+bool assembler_is_full(const struct assembler *assembler);
 
 /* The oldest that nobody has taken is dropped; false: there is none. */
 bool assembler_drop_oldest(struct assembler *assembler);

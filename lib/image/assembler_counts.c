@@ -223,21 +223,6 @@ void assembler_count_rest(struct assembler *assembler)
 
 /* ---- images ---- */
 
-enum assembler_rest assembler_rest(const struct assembler *assembler)
-{
-	uint32_t open = 0;
-
-	for (uint32_t slot = 0; slot < assembler->config.view->ring; slot++) {
-		if (assembler->slot[slot].state == ASSEMBLER_CLOSING)
-			return ASSEMBLER_REST_CLOSES;
-		open += assembler->slot[slot].state == ASSEMBLER_OPEN;
-	}
-	if (open == assembler->config.view->ring)
-		return ASSEMBLER_REST_FULL;
-	return assembler->listing || assembler->active ? ASSEMBLER_REST_WAITS
-						       : ASSEMBLER_REST_NOTHING;
-}
-
 static void count_end(struct gdrcap_image_counts *counts, uint32_t end, uint64_t by)
 {
 	if (end == GDRCAP_IMAGE_COMPLETE) {

@@ -88,11 +88,14 @@ bool file_room_for(struct file_promises *promises, const uint8_t *frame, uint32_
 	struct file_recent *recent;
 	uint32_t image;
 
+	promises->over_ns = UINT64_MAX;
 	if (!room->count)
 		return true;
 	image = image_find(room, frame, len, &packet);
 	if (image == room->count)
 		return true;
+	if (packet.ends)
+		promises->over_ns = room->image[image].linger_ns;
 	recent = recent_find(promises, packet.stream, image);
 	if (recent->image &&
 	    (recent->number[0] == packet.number || recent->number[1] == packet.number))

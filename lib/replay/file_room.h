@@ -30,6 +30,7 @@ struct file_room {
 	uint32_t count;
 	struct {
 		const struct image_layout *layout;
+		uint64_t linger_ns;
 		const _Atomic uint32_t *free; /* buffers in which no image was seen */
 		_Atomic uint32_t promised;
 	} image[GDRCAP_IMAGES_MAX];
@@ -44,6 +45,9 @@ struct file_promises {
 		uint32_t image; /* in room->image[] */
 	} list[FILE_ROOM_PROMISES];
 	uint32_t first, end; /* free-running */
+	uint64_t
+		over_ns; /* the frame asked for is its image's last, which is over so long after it;
+			      * UINT64_MAX: it is not */
 	/* A stream's last two images, the newest first: another frame of these needs no promise. */
 	struct file_recent {
 		uint64_t stream, number[2];

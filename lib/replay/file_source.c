@@ -37,6 +37,7 @@ int file_source_open(struct file_source **out, const struct file_source_config *
 		return ret;
 	}
 	source->config.path = pcap_file_name(source->file);
+	source->until = UINT64_MAX;
 	*out = source;
 	return 0;
 }
@@ -133,11 +134,25 @@ static bool source_is_due(struct file_source *source, uint64_t limit, bool begin
 {
 	if (!source->config.clock)
 		return true;
-	/* the clock may have moved on while a pipe was empty */
-	source->due = RTE_MAX(source->due, limit - source->config.clock->step_ns);
 	if (begins)
 		source->first = source->due;
-	return source->due <= limit && source->due - source->first <= SOURCE_CLOCK_GRAIN_NS;
+	return source->due <= RTE_MIN(limit, source->until) &&
+	       source->due - source->first <= SOURCE_CLOCK_GRAIN_NS;
+}
+
+/* What time it is. Returns the limit of what may be handed out. */
+static uint64_t source_time(struct file_source *source)
+{
+	uint64_t limit, now;
+
+	if (!source->config.clock)
+		return UINT64_MAX;
+	limit = source_clock_limit(source->config.clock, &now);
+	/* it may have moved on while a pipe was empty */
+	source->due = RTE_MAX(source->due, now);
+	if (now > source->until)
+		source->until = UINT64_MAX;
+	return limit;
 }
 
 /* Until when nothing comes, as far as is known: nobody waits for a pipe that is silent. */
@@ -172,12 +187,15 @@ int file_source_receive(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	struct rte_mempool *pool = source->config.pool;
 	struct file_promises *promises = &source->promises;
 	const bool begins = ring_pending(promises->ring) == 0;
-	const uint64_t limit = source->config.clock ? source_clock_limit(source->config.clock) : 0;
 	bool wants_room = false;
 	uint16_t taken = 0;
+	uint64_t limit;
 
 	file_room_look(promises);
-	if (!source_look(source) || !source_is_due(source, limit, begins))
+	if (!source_look(source))
+		return source_hold(source, false);
+	limit = source_time(source);
+	if (!source_is_due(source, limit, begins))
 		return source_hold(source, false);
 	while (n && rte_pktmbuf_alloc_bulk(pool, mbufs, n) < 0)
 		n /= 2;
@@ -189,6 +207,8 @@ int file_source_receive(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 		mbuf_fill(source, mbufs[taken++]);
 		source->has_next = false;
 		source->came = source->due;
+		if (promises->over_ns < source->until - source->due)
+			source->until = source->due + promises->over_ns;
 	}
 	if (taken < n)
 		rte_mempool_put_bulk(pool, (void *const *)&mbufs[taken], n - taken);

@@ -46,6 +46,7 @@ struct file_source {
 	uint64_t shift;
 	uint64_t due;	/* of `next`; of the last frame while there is none. 0: none was read */
 	uint64_t first; /* of the burst that is not published */
+	uint64_t until; /* an image whose end it handed out is over after it; UINT64_MAX: none is */
 	uint64_t came;	/* of the newest frame that was handed out */
 	uint64_t read;	/* ticks: when `next` was */
 	bool anew;	/* `next` is the first of another loop */

@@ -129,14 +129,16 @@ void session_sources_close(struct session_pair *pair)
 		file_source_close(pair->source[q]);
 }
 
-/* Frames are handed out so long before the clock has come to them as no image can be over by then. */
+/* An image that a frame begins is over so long after that at the soonest. A source knows which of its own frames end
+ * one, and not which of others' do. */
 static uint64_t clock_step_us(const struct settings *settings)
 {
+	const bool alone = settings->ports * settings->queues == 1;
 	uint64_t us = UINT64_MAX;
 
 	for (uint32_t i = 0; i < settings->images; i++) {
 		us = RTE_MIN(us, settings->image[i].timeout_us);
-		if (settings->image[i].linger_us)
+		if (!alone)
 			us = RTE_MIN(us, settings->image[i].linger_us);
 	}
 	return RTE_MAX(us, CLOCK_STEP_LEAST_US);
@@ -178,6 +180,7 @@ void session_source_attach(struct gdrcap_session *session, struct file_source *s
 	room->count = session->images.count;
 	for (uint32_t i = 0; i < room->count; i++) {
 		room->image[i].layout = &session->images.view[i].layout;
+		room->image[i].linger_ns = 1000 * session->settings.image[i].linger_us;
 		room->image[i].free = &session->images.handed[i].assembler.credits;
 	}
 	if (session->ports.clock) {

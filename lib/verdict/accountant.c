@@ -139,37 +139,42 @@ static void accountant_close_images(const struct accountant *accountant,
 	images_close(images, images_now(accountant));
 }
 
+/* The first time after `now` at which one of them is over. */
+static uint64_t images_over(const struct accountant *accountant, uint64_t now)
+{
+	uint64_t over = UINT64_MAX;
+
+	for (uint32_t i = 0; i < accountant->image_count; i++)
+		over = RTE_MIN(over, assembler_over(&accountant->images[i].assembler));
+	return RTE_MAX(over, now + 1);
+}
+
 /*
- * The clock of files moves on, and what is over by then is closed: in steps, where something may be, so that one thing
- * comes after the other. Where a frame waits for an image buffer and none will be free, since images that miss pieces are
- * in all of them, time passes for these. False: it stands.
+ * The clock of files moves on, and what is over by then is closed, one thing after the other. Where a frame waits for an
+ * image buffer and none will be free, since images that miss pieces are in all of them, time passes for these. False: it
+ * stands.
  */
 static bool accountant_move_clock(struct accountant *accountant)
 {
 	struct source_clock *clock = accountant->clock;
 	const uint64_t now = images_now(accountant);
-	bool stuck, waits = false, full = false;
-	uint64_t next = source_clock_next(clock, &stuck);
+	bool stuck, full = false;
+	uint64_t next = source_clock_next(clock, &stuck), over;
 
 	if (next == now && !stuck)
 		return false;
 	for (uint32_t i = 0; i < accountant->image_count; i++) {
-		const enum assembler_rest rest = assembler_rest(&accountant->images[i].assembler);
-
-		if (rest == ASSEMBLER_REST_CLOSES)
+		if (assembler_closes(&accountant->images[i].assembler))
 			return false;
-		waits |= rest != ASSEMBLER_REST_NOTHING;
-		full |= rest == ASSEMBLER_REST_FULL;
+		full |= assembler_is_full(&accountant->images[i].assembler);
 	}
-	if (waits)
-		next = RTE_MIN(next, now + clock->step_ns);
-	if (stuck && full)
-		next = now + clock->step_ns;
+	over = images_over(accountant, now);
+	next = stuck && full ? over : RTE_MIN(next, over);
 	if (next == now)
 		return false;
 	for (uint32_t i = 0; i < accountant->image_count; i++)
 		(void)assembler_round(&accountant->images[i].assembler, next, next);
-	source_clock_set(clock, next);
+	source_clock_set(clock, next, images_over(accountant, next));
 	return true;
 }
 

@@ -41,20 +41,27 @@ static uint64_t next(void)
 
 static void earliest_of_all(void **state)
 {
+	uint64_t now;
+
 	(void)state;
 	/* nobody knows of the other source */
 	source_clock_hold(&clock_, 0, 1000, false);
 	assert_int_equal(next(), 0);
 	source_clock_hold(&clock_, 1, 1003, false);
 	assert_int_equal(next(), 1000);
-	source_clock_set(&clock_, 1000);
-	assert_int_equal(source_clock_limit(&clock_), 1000 + STEP);
+	source_clock_set(&clock_, 1000, UINT64_MAX);
+	assert_int_equal(source_clock_limit(&clock_, &now), 1000 + STEP);
+	assert_int_equal(now, 1000);
+	/* an image is over sooner */
+	source_clock_set(&clock_, 1000, 1004);
+	assert_int_equal(source_clock_limit(&clock_, &now), 1003);
+	source_clock_set(&clock_, 1000, UINT64_MAX);
 	assert_int_equal(clock_.began, 1000);
 	/* what it says is of then, until it says more */
 	assert_int_equal(next(), 1000);
 	source_clock_hold(&clock_, 0, 2000, false);
 	assert_int_equal(next(), 1003);
-	source_clock_set(&clock_, 1003);
+	source_clock_set(&clock_, 1003, UINT64_MAX);
 	assert_int_equal(clock_.began, 1000);
 	source_clock_hold(&clock_, 1, SOURCE_CLOCK_OVER, false);
 	assert_int_equal(next(), 2000);
@@ -78,7 +85,7 @@ static void after_its_bursts(void **state)
 static void is_stuck(void **state)
 {
 	(void)state;
-	source_clock_set(&clock_, 1000);
+	source_clock_set(&clock_, 1000, UINT64_MAX);
 	source_clock_hold(&clock_, 0, 1005, true);
 	source_clock_hold(&clock_, 1, 1002, false);
 	(void)next();
@@ -106,11 +113,11 @@ static void *source_run(void *arg)
 {
 	const uint32_t i = (uint32_t)(uintptr_t)arg;
 
-	for (uint64_t lap = 1; lap <= LAPS; lap++) {
+	for (uint64_t lap = 1, now; lap <= LAPS; lap++) {
 		const uint64_t due = lap * (STEP + 1 + i);
 
 		source_clock_hold(&clock_, i, due, false);
-		while (source_clock_limit(&clock_) < due)
+		while (source_clock_limit(&clock_, &now) < due)
 			sched_yield();
 		atomic_fetch_add(&early,
 				 atomic_load_explicit(&closed, memory_order_relaxed) < due - STEP);
@@ -146,7 +153,7 @@ static void threads(void **state)
 				    now + STEP);
 		now = then;
 		atomic_store_explicit(&closed, now, memory_order_relaxed);
-		source_clock_set(&clock_, now);
+		source_clock_set(&clock_, now, UINT64_MAX);
 	}
 	for (uint32_t i = 0; i < SOURCES; i++)
 		pthread_join(thread[i], NULL);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What time will do to images that are open, and when: as assembler_round() does it. */
+#include "image/assembler.h"
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The oldest that is open is closed before any other. */
+static uint64_t stream_over(const struct assembler *assembler,
+			    const struct assembler_stream *stream)
+{
+	const struct assembler_config *config = &assembler->config;
+	uint64_t last = UINT64_MAX;
+	bool open = false;
+
+	for (uint32_t slot = stream->oldest; slot != ASSEMBLER_NONE;
+	     slot = assembler->slot[slot].newer) {
+		const struct assembler_slot *entry = &assembler->slot[slot];
+
+		if (!open && entry->state == ASSEMBLER_OPEN) {
+			open = true;
+			last = entry->last + config->timeout;
+			if (entry->ends)
+				last = sooner(last, entry->ended + config->linger);
+		} else if (open && entry->state != ASSEMBLER_OPEN &&
+			   entry->end == GDRCAP_IMAGE_COMPLETE) {
+			last = sooner(last, entry->last + config->timeout);
+		}
+	}
+	return open ? last + 1 : UINT64_MAX;
+}
+
+uint64_t assembler_over(const struct assembler *assembler)
+{
+	const uint64_t silence = assembler->config.timeout + 1;
+	uint64_t over = UINT64_MAX;
+
+	for (uint64_t left = assembler->listing; left; left &= left - 1)
+		over = sooner(over,
+			      stream_over(assembler, &assembler->stream[__builtin_ctzll(left)]));
+	for (uint64_t left = assembler->active & ~assembler->listing; left; left &= left - 1)
+		over = sooner(over, assembler->stream[__builtin_ctzll(left)].active + silence);
+	return over;
+}
+
+bool assembler_closes(const struct assembler *assembler)
+{
+	for (uint32_t slot = 0; slot < assembler->config.view->ring; slot++)
+		if (assembler->slot[slot].state == ASSEMBLER_CLOSING)
+			return true;
+	return false;
+}
+
+bool assembler_is_full(const struct assembler *assembler)
+{
+	for (uint32_t slot = 0; slot < assembler->config.view->ring; slot++)
+		if (assembler->slot[slot].state != ASSEMBLER_OPEN)
+			return false;
+	return true;
+}
