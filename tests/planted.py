@@ -22,8 +22,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = "tests/gdrcap-faulty"
 ARCHIVES = ("lib/libgdrcap_core.a", "kernels/libgdrcap_kernels.a", "app/libgdrcap_app.a", "lib/libgdrcap_test.so")
 
-OWN_WRAPS = ("ibv_", "memif_", "mmap", "setsockopt")  # of gdrcap itself: meson.build
-
 Defect = collections.namedtuple("Defect", "what source old new test")
 
 DEFECTS = {
@@ -210,10 +208,10 @@ def program_of(test):
     return "tests/" + test.split()[0] if test.startswith("test_") else PROGRAM
 
 
-def is_faults(word):
-    """Of what makes gdrcap-faulty out of gdrcap."""
-    return ".p/faults_" in word or (word.startswith("-Wl,--wrap=") and
-                                    not word[len("-Wl,--wrap="):].startswith(OWN_WRAPS))
+def without_faults(build, link):
+    """What makes gdrcap-faulty, less what makes it out of gdrcap."""
+    own = words(build, "app/gdrcap")
+    return [word for word in link if ".p/faults_" not in word and (not word.startswith("-Wl,--wrap=") or word in own)]
 
 
 def make(build, defect, directory):
@@ -229,7 +227,9 @@ def make(build, defect, directory):
     programs = []
     target = program_of(defect.test)
     for name in ("gdrcap", "gdrcap-faulty") if target == PROGRAM else ("test",):
-        link = [word for word in words(build, target) if name != "gdrcap" or not is_faults(word)]
+        link = words(build, target)
+        if name == "gdrcap":
+            link = without_faults(build, link)
         programs.append(str(pathlib.Path(directory) / name))
         link[link.index("-o") + 1] = programs[-1]
         link.insert(min(link.index(word) for word in link if word in ARCHIVES), str(compiled))
