@@ -223,6 +223,84 @@ static void times_are_the_frames(void **state)
 	scene_end(scene);
 }
 
+/* What time did: images that it closed leave fewer open, streams that it forgot are counted. */
+static uint64_t acts(const struct scene *scene)
+{
+	const struct assembler *assembler = &scene->images.assembler;
+	uint64_t acts = 0;
+
+	for (uint32_t s = 0; s < PLACE_STREAMS_MAX; s++)
+		acts += assembler->stream[s].silences;
+	for (uint32_t slot = 0; slot < scene->view.ring; slot++)
+		acts += assembler->slot[slot].state != ASSEMBLER_OPEN;
+	return acts;
+}
+
+/* Nothing is closed or forgotten before the time that assembler_over() tells, and something is then. */
+static void time_is_told(void **state)
+{
+	uint32_t told = 0;
+
+	srandom(7);
+	for (uint32_t play = 0; play < 200; play++) {
+		struct scene *scene = scene_begin(8, 3);
+		struct assembler *assembler = &scene->images.assembler;
+
+		for (uint32_t step = 0; step < 100; step++) {
+			const uint32_t stream = (uint32_t)random() % 3;
+			const uint64_t number = 10 + step / 10 + (uint64_t)random() % 3;
+			const struct gdrcap_image *image;
+			uint64_t over, before;
+
+			if (random() % 4 == 0)
+				scene_image(scene, stream, number, 0, (uint32_t)random() % 2);
+			else if (random() % 4 == 0)
+				scene_trailer(scene, number, 0);
+			else
+				scene_frame(scene, stream, number,
+					    (uint32_t)random() % SCENE_PIECES);
+			scene_later(scene, (uint64_t)random() % 8);
+			while ((image = scene_take(scene)))
+				gdrcap_image_release(&scene->images, &image, 1);
+			scene_later(scene, 0);
+			over = assembler_over(assembler);
+			if (random() % 4 || over == UINT64_MAX)
+				continue;
+			assert_true(over > scene->now);
+			before = acts(scene);
+			scene->now = over - 1;
+			scene_later(scene, 0);
+			assert_int_equal(acts(scene), before);
+			scene_later(scene, 1);
+			assert_int_not_equal(acts(scene), before);
+			told++;
+		}
+		scene_end(scene);
+	}
+	assert_true(told > 1000);
+}
+
+/* Which of its buffers are open, and which the device has still to close. */
+static void room_is_told(void **state)
+{
+	struct scene *scene = scene_begin(2, 2);
+	struct assembler *assembler = &scene->images.assembler;
+
+	assert_int_equal(assembler_over(assembler), UINT64_MAX);
+	scene_frame(scene, 0, 1, 0);
+	assert_false(assembler_is_full(assembler));
+	scene_frame(scene, 1, 1, 0);
+	assert_true(assembler_is_full(assembler));
+	scene->slow = true;
+	scene_later(scene, 101);
+	assert_false(assembler_is_full(assembler));
+	assert_true(assembler_closes(assembler));
+	scene_closings(scene);
+	scene_later(scene, 0);
+	assert_false(assembler_closes(assembler));
+	scene_end(scene);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +311,8 @@ int main(void)
 		cmocka_unit_test(mixed_without_a_buffer),
 		cmocka_unit_test(anew_without_a_buffer),
 		cmocka_unit_test(times_are_the_frames),
+		cmocka_unit_test(time_is_told),
+		cmocka_unit_test(room_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
