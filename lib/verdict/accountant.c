@@ -17,6 +17,7 @@
 #define GATHER_US 1000u
 #define SLOW_US 100u
 #define LOOK_US 200u
+#define STUCK_MS 10000u	   /* that a file waits for an image buffer which the caller may have */
 #define CLOSE_MS 1000u	   /* that images which are closed at the end are waited for */
 #define COLLECT_BURSTS 64u /* of one queue before the next has its turn */
 
@@ -150,31 +151,43 @@ static uint64_t images_over(const struct accountant *accountant, uint64_t now)
 }
 
 /*
- * The clock of files moves on, and what is over by then is closed, one thing after the other. Where a frame waits for an
- * image buffer and none will be free, since images that miss pieces are in all of them, time passes for these. False: it
- * stands.
+ * A frame waits for an image buffer, and none will be free: images that miss pieces are in all of them, or the caller
+ * has had some for so long that he may wait for the next image.
  */
+static bool accountant_is_stuck(struct accountant *accountant, bool wants_room)
+{
+	bool full = false;
+
+	for (uint32_t i = 0; i < accountant->image_count; i++)
+		full |= assembler_is_full(&accountant->images[i].assembler);
+	if (!wants_room || !accountant->stuck)
+		accountant->stuck = wants_room ? accountant->now : 0;
+	return wants_room && (full || tsc_older(accountant->stuck, STUCK_MS));
+}
+
+/* The clock of files moves on, and what is over by then is closed, one thing after the other. Where frames are stuck, time
+ * passes for the images that keep them. False: it stands. */
 static bool accountant_move_clock(struct accountant *accountant)
 {
 	struct source_clock *clock = accountant->clock;
 	const uint64_t now = images_now(accountant);
-	bool stuck, full = false;
-	uint64_t next = source_clock_next(clock, &stuck), over;
+	bool wants_room, stuck;
+	uint64_t next = source_clock_next(clock, &wants_room), over;
 
+	stuck = accountant_is_stuck(accountant, wants_room);
 	if (next == now && !stuck)
 		return false;
-	for (uint32_t i = 0; i < accountant->image_count; i++) {
+	for (uint32_t i = 0; i < accountant->image_count; i++)
 		if (assembler_closes(&accountant->images[i].assembler))
 			return false;
-		full |= assembler_is_full(&accountant->images[i].assembler);
-	}
 	over = images_over(accountant, now);
-	next = stuck && full ? over : RTE_MIN(next, over);
-	if (next == now)
+	next = stuck ? over : RTE_MIN(next, over);
+	if (next == now || next == UINT64_MAX)
 		return false;
 	for (uint32_t i = 0; i < accountant->image_count; i++)
 		(void)assembler_round(&accountant->images[i].assembler, next, next);
 	source_clock_set(clock, next, images_over(accountant, next));
+	accountant->stuck = 0;
 	return true;
 }
 

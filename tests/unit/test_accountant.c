@@ -408,6 +408,22 @@ static void stop_takes_what_is_done(void **state)
 	stage_end(&stage);
 }
 
+/* A piece of an image, placed and done by queue q, that came at `came`. */
+static void place(struct stage *stage, struct scene *scene, uint32_t q, uint64_t number,
+		  uint32_t piece, uint64_t came)
+{
+	struct ring_producer *ring = stage->rings[q];
+	const uint32_t slot = (uint32_t)ring->burst & ring->burst_mask;
+	const struct place_record record = scene_place(scene, 0, number, piece, 0);
+
+	memcpy(&ring->view.records[ring->head & ring->desc_mask], &record, sizeof(record));
+	ring->came[slot] = came;
+	ring->head++;
+	ring_publish(ring);
+	__atomic_store_n(&ring->result[slot].done,
+			 burst_word(ring->burst - 1, ring->burst_bits, 1, 0), __ATOMIC_RELEASE);
+}
+
 /* Pieces of one image by both queues: its times are the bursts', and not the accountant's. */
 static void images_have_arrival_times(void **state)
 {
@@ -420,19 +436,8 @@ static void images_have_arrival_times(void **state)
 	stage.accountant.images = &scene->images;
 	stage.accountant.image_count = 1;
 	assert_int_equal(accountant_start(&stage.accountant, NULL, NULL), 0);
-	for (uint32_t piece = 0; piece < SCENE_PIECES; piece++) {
-		struct ring_producer *ring = stage.rings[piece % QUEUES];
-		const uint32_t slot = (uint32_t)ring->burst & ring->burst_mask;
-		const struct place_record record = scene_place(scene, 0, 1, piece, 0);
-
-		memcpy(&ring->view.records[ring->head & ring->desc_mask], &record, sizeof(record));
-		ring->came[slot] = piece == 0 ? 1500 : 1000 + piece;
-		ring->head++;
-		ring_publish(ring);
-		__atomic_store_n(&ring->result[slot].done,
-				 burst_word(ring->burst - 1, ring->burst_bits, 1, 0),
-				 __ATOMIC_RELEASE);
-	}
+	for (uint32_t piece = 0; piece < SCENE_PIECES; piece++)
+		place(&stage, scene, piece % QUEUES, 1, piece, piece == 0 ? 1500 : 1000 + piece);
 	for (uint32_t q = 0; q < QUEUES; q++)
 		wait_for(&stage.rings[q]->accounted, SCENE_PIECES / QUEUES);
 	accountant_stop(&stage.accountant);
@@ -446,6 +451,60 @@ static void images_have_arrival_times(void **state)
 	stage_end(&stage);
 }
 
+static const struct gdrcap_image *wait_for_image(struct scene *scene)
+{
+	const struct gdrcap_image *image;
+
+	while (!(image = scene_take(scene)))
+		nap();
+	return image;
+}
+
+/* A run of a file, by the file's clock: what is open is closed when the next frame is due so late; or when that frame
+ * waits for a buffer, and the caller has had the others for a long time. */
+static void clock_of_a_file(void **state)
+{
+	static struct source_clock clock;
+	static struct stage stage;
+
+	for (int waits = 0; waits < 2; waits++) {
+		struct scene *scene = scene_begin(2, 2);
+		const struct gdrcap_image *image, *next;
+
+		stage_begin(&stage, false);
+		clock = (struct source_clock){ .step_ns = 100,
+					       .count = 1,
+					       .rings = stage.rings,
+					       .wake = &stage.accountant.wake };
+		stage.accountant.images = &scene->images;
+		stage.accountant.image_count = 1;
+		stage.accountant.clock = &clock;
+		assert_int_equal(accountant_start(&stage.accountant, NULL, NULL), 0);
+		source_clock_hold(&clock, 0, 1000, false);
+		wait_for(&clock.limit, 1100);
+		for (uint32_t piece = 0; piece < SCENE_PIECES; piece++)
+			place(&stage, scene, 0, 1, piece, 1000);
+		image = wait_for_image(scene);
+		assert_int_equal(image->end, GDRCAP_IMAGE_COMPLETE);
+		place(&stage, scene, 0, 2, 7, 1050);
+		source_clock_hold(&clock, 0, waits ? 1060 : 1151, waits);
+		wait_for(&stage.rings[0]->accounted, SCENE_PIECES + 1);
+		if (waits) {
+			accountant_borrow(&stage.accountant);
+			stage.accountant.stuck = 1;
+			accountant_return(&stage.accountant);
+		}
+		next = wait_for_image(scene);
+		assert_int_equal(next->number, 2);
+		assert_int_equal(next->end, GDRCAP_IMAGE_TIMEOUT);
+		assert_int_equal(atomic_load(&clock.now), 1151);
+		accountant_stop(&stage.accountant);
+		ring_wake_close(&scene->images.ring.wake);
+		free(scene);
+		stage_end(&stage);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -455,6 +514,7 @@ int main(void)
 		cmocka_unit_test(held_bursts_stay),
 		cmocka_unit_test(stop_takes_what_is_done),
 		cmocka_unit_test(images_have_arrival_times),
+		cmocka_unit_test(clock_of_a_file),
 	};
 
 	return cmocka_run_group_tests(tests, gpu_set_up, NULL);
