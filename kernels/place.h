@@ -47,7 +47,9 @@ enum place_outcome {
  * struct frame_record's place. 48 bytes. Writer: consumer.
  */
 struct place_record {
-	uint64_t number; /* no room: the image's, extended; misfit, filtered: two values; else 0 */
+	/* Placed: image_part.short_at of one of the frames. No room: the image's, extended. Misfit, filtered: two
+	 * values. Else 0 */
+	uint64_t number;
 	uint32_t bytes;	 /* placed */
 	uint32_t pieces; /* placed */
 	uint32_t

@@ -132,6 +132,7 @@ struct kernel_program place_launch_program(void)
 
 struct place_close_memory {
 	uint32_t pieces;
+	uint32_t short_at, beyond; /* place_slot.short_at; 1: pieces behind it are there */
 	unsigned long long bytes;
 };
 
@@ -169,6 +170,24 @@ __device__ __forceinline__ void close_word(const struct place_view &view, uint32
 	}
 }
 
+/* The whole block: a short piece before others lacks its end, and is missing. */
+__device__ __forceinline__ void short_drop(const struct place_view &view, uint32_t slot,
+					   struct place_close_memory &s)
+{
+	volatile uint32_t *present = view.present + (uint64_t)slot * view.present_words;
+
+	if (!s.short_at)
+		return;
+	for (uint32_t w = s.short_at / 32 + threadIdx.x; w < place_words(view.layout.pieces);
+	     w += blockDim.x)
+		if (present[w] & (w == s.short_at / 32 ? WARP_ALL << s.short_at % 32 : WARP_ALL))
+			s.beyond = 1;
+	__syncthreads();
+	if (threadIdx.x == 0 && s.beyond)
+		present[(s.short_at - 1) / 32] &= ~(1u << (s.short_at - 1) % 32);
+	__syncthreads();
+}
+
 /* CLOSE; see kernel_ops.place_close(). */
 __global__ void place_close_kernel(const __grid_constant__ struct place_view view, uint32_t slot,
 				   uint32_t use, int fill)
@@ -180,9 +199,12 @@ __global__ void place_close_kernel(const __grid_constant__ struct place_view vie
 	if (threadIdx.x == 0) {
 		s.pieces = 0;
 		s.bytes = 0;
+		s.beyond = 0;
 		place_close(&view.table->slot[slot]);
+		s.short_at = *(const volatile uint32_t *)&view.table->slot[slot].short_at;
 	}
 	__syncthreads();
+	short_drop(view, slot, s);
 	for (uint32_t w = threadIdx.x / 32; w < place_words(view.layout.pieces);
 	     w += blockDim.x / 32)
 		close_word(view, slot, w, fill, &pieces, &bytes);

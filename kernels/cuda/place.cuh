@@ -234,9 +234,10 @@ __device__ __forceinline__ void place_record_write(const struct place_context &c
 		uint4 piece[3];
 	} out = {};
 
-	out.record.number = item.outcome == PLACE_NO_ROOM ? target.number
-			    : refused			  ? item.place
-							  : 0;
+	out.record.number = item.outcome == PLACE_NO_ROOM  ? target.number
+			    : refused			   ? item.place
+			    : item.outcome == PLACE_PLACED ? g.ends[r] >> 1
+							   : 0;
 	out.record.bytes = next.bytes - mark.bytes;
 	out.record.pieces = next.pieces - mark.pieces;
 	out.record.slot = image ? target.slot : PLACE_NO_SLOT;
@@ -249,7 +250,7 @@ __device__ __forceinline__ void place_record_write(const struct place_context &c
 	out.record.stream =
 		item.outcome == PLACE_MISFIT ? PLACE_NO_STREAM : (uint16_t)target.stream;
 	out.record.outcome = (uint8_t)item.outcome;
-	out.record.ends = (uint8_t)g.ends[r];
+	out.record.ends = (uint8_t)(g.ends[r] & 1);
 	out.record.layout = item.view;
 	for (uint32_t k = 0; k < 3; k++)
 		((uint4 *)record_at(c.ring, in.first, r))[k] = out.piece[k];
@@ -287,8 +288,10 @@ __device__ __forceinline__ uint32_t place_records(const struct place_context &c,
 			atomicMax(&g.expected[r], g.item[i].packet.pieces);
 		if (g.item[i].past > g.past[r])
 			atomicMax(&g.past[r], g.item[i].past);
-		if (g.item[i].packet.ends)
-			atomicOr(&g.ends[r], 1u);
+		if (g.item[i].packet.ends | g.item[i].ends_short)
+			atomicOr(&g.ends[r],
+				 (g.item[i].packet.ends != 0) |
+					 (g.item[i].ends_short ? g.item[i].past << 1 : 0));
 	}
 	place_barrier(c);
 	if (i < g.records)

@@ -69,7 +69,9 @@ struct place_group {
 	struct place_run run[BURST_FRAMES_MAX];
 	struct place_mark mark[BURST_FRAMES_MAX + 1];
 	/* by record */
-	uint32_t expected[BURST_FRAMES_MAX], past[BURST_FRAMES_MAX], ends[BURST_FRAMES_MAX];
+	uint32_t expected[BURST_FRAMES_MAX], past[BURST_FRAMES_MAX];
+	uint32_t ends
+		[BURST_FRAMES_MAX]; /* bit 0: one was the sender's last; above: place_record.number */
 	uint64_t totals[8];
 	uint32_t runs, records, next;
 	uint32_t closed;   /* runs whose image was closed before they were inside */

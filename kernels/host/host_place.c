@@ -114,6 +114,8 @@ static int record_join(struct place_record *record, const struct place_record *n
 	if (record->outcome != next->outcome || record->layout != next->layout ||
 	    (refused && record->expected != next->expected))
 		return 0;
+	if (record->outcome == PLACE_PLACED)
+		record->number |= next->number; /* of one image: 0, or the same */
 	record->bytes += next->bytes;
 	record->pieces += next->pieces;
 	record->frame_bytes += next->frame_bytes;
@@ -366,6 +368,8 @@ static void packet_place(struct place_run *run, const uint8_t *frame, struct ima
 	}
 	record->ends = (uint8_t)packet->ends;
 	record->expected = packet->pieces;
+	if (packet->parts == 1 && record->outcome == PLACE_PLACED)
+		record->number = only->short_at;
 }
 
 /* By the first layout that does not filter the frame; returns that one's view. */
@@ -472,6 +476,19 @@ int host_place_close_whole(struct kernel_device *device, const struct place_view
 	return 0;
 }
 
+/* A short piece before others lacks its end: it is missing. */
+static void short_drop(const struct place_view *view, uint32_t slot)
+{
+	const uint32_t short_at = view->table->slot[slot].short_at, missing = short_at - 1;
+	uint32_t *present = slot_present(view, slot);
+
+	for (uint32_t i = short_at; short_at && i < view->layout.pieces; i++)
+		if (present[i / 32] >> i % 32 & 1) {
+			present[missing / 32] &= ~((uint32_t)1 << missing % 32);
+			return;
+		}
+}
+
 int host_place_close(struct kernel_device *device, const struct place_view *view, uint32_t slot,
 		     uint32_t use, int fill)
 {
@@ -484,6 +501,7 @@ int host_place_close(struct kernel_device *device, const struct place_view *view
 	if (slot >= view->ring)
 		return kernel_fail(-EINVAL, "image buffer %u of %u", slot, view->ring);
 	place_close(&view->table->slot[slot]);
+	short_drop(view, slot);
 	for (uint32_t i = 0; i < layout->pieces; i++) {
 		if (present[i / 32] >> i % 32 & 1) {
 			pieces++;

@@ -317,6 +317,12 @@ static void image_whole(struct assembler *assembler, uint64_t came, struct assem
 	stream_hand_out(assembler, came, &assembler->stream[entry->stream]);
 }
 
+/* Only a sender's last piece may be short. One before others lacks its end; closing makes it a hole. */
+static bool has_short_hole(const struct assembler_slot *entry)
+{
+	return entry->short_at && entry->past > entry->short_at;
+}
+
 static void image_add(struct assembler *assembler, uint64_t came, const struct place_record *record)
 {
 	struct assembler_slot *entry = &assembler->slot[record->slot];
@@ -336,8 +342,10 @@ static void image_add(struct assembler *assembler, uint64_t came, const struct p
 		entry->said = record->expected;
 	if (record->past > entry->past)
 		entry->past = record->past;
-	if (record->outcome == PLACE_PLACED)
+	if (record->outcome == PLACE_PLACED) {
 		entry->last_record = assembler->records;
+		entry->short_at |= (uint32_t)record->number;
+	}
 	/* bursts of several queues come in any order */
 	if (brings && (int64_t)(came - entry->last) > 0)
 		entry->last = came;
@@ -347,7 +355,7 @@ static void image_add(struct assembler *assembler, uint64_t came, const struct p
 	entry->frames += brings ? record->count : 0;
 	entry->bytes += record->bytes;
 	expected = assembler_expected(assembler, entry);
-	if (expected && entry->pieces >= expected)
+	if (expected && entry->pieces >= expected && !has_short_hole(entry))
 		image_whole(assembler, came, entry);
 }
 
@@ -361,10 +369,24 @@ static void stream_active(struct assembler *assembler, uint32_t s, uint64_t when
 	assembler->active |= bit;
 }
 
+/* Of copies of an image that is complete. */
+static bool is_late_copy(const struct assembler *assembler, uint64_t came,
+			 const struct place_record *record)
+{
+	const struct assembler_config *config = &assembler->config;
+	const struct assembler_slot *entry = &assembler->slot[record->slot % PLACE_RING_MAX];
+
+	return config->dated && record->outcome == PLACE_DUPLICATE &&
+	       record->slot < config->view->ring && entry->use == record->use && entry->whole &&
+	       (int64_t)(came - entry->last) > (int64_t)config->shut;
+}
+
 void assembler_add(struct assembler *assembler, uint64_t came, const struct place_record *record)
 {
 	assembler->records++;
-	assembler_count_frames(assembler, record);
+	assembler_count_frames(assembler, record,
+			       is_late_copy(assembler, came, record) ? PLACE_LATE
+								     : record->outcome);
 	if (((record->outcome == PLACE_PLACED && record->slot != PLACE_NO_SLOT) ||
 	     record->outcome == PLACE_NO_ROOM) &&
 	    record->stream < PLACE_STREAMS_MAX)

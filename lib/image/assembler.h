@@ -43,7 +43,8 @@ struct assembler_config {
 	/* In a unit of the caller's, which all times here have: ticks; ns where a run goes by files' times. */
 	uint64_t timeout, linger;
 	uint64_t shut; /* that a complete image's entry may stay open */
-	int fill;      /* -1: nothing */
+	bool dated; /* copies are late after `shut`, also if the entry still is: frames have exact times */
+	int fill; /* -1: nothing */
 	bool drop_incomplete, drop_oldest;
 	/* kernel_ops.place_close(). A negative errno is kept in `failure`, and the image dropped. */
 	int (*close)(void *context, uint32_t slot, uint32_t use, int fill);
@@ -83,6 +84,8 @@ struct assembler_slot {
 	uint32_t frames; /* placed, leaders and trailers with them */
 	uint32_t said;	 /* that it has; 0: nobody said */
 	uint32_t past;	 /* the last one placed, + 1 */
+	uint32_t
+		short_at; /* image_part.short_at of the piece that ends within itself; 0: none does */
 	uint32_t older, newer;
 	uint32_t ones; /* its bitmap for the caller is so many ones */
 	uint8_t state, end, ends, lost;

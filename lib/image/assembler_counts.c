@@ -43,7 +43,8 @@ int assembler_refused(const struct assembler *assembler, uint32_t *at,
 	return -ENOENT;
 }
 
-void assembler_count_frames(struct assembler *assembler, const struct place_record *record)
+void assembler_count_frames(struct assembler *assembler, const struct place_record *record,
+			    uint32_t outcome)
 {
 	struct gdrcap_image_counts *counts = &assembler->frames;
 
@@ -53,7 +54,7 @@ void assembler_count_frames(struct assembler *assembler, const struct place_reco
 			assembler->streams = record->stream + 1u;
 	}
 	counts->frames += record->count;
-	switch (record->outcome) {
+	switch (outcome) {
 	case PLACE_PLACED:
 		counts->placed += record->count;
 		break;

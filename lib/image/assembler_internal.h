@@ -8,7 +8,9 @@
 /* Pieces that the image has, as far as is known; 0: it is not. A sender that says fewer than came is
  * wrong. */
 uint32_t assembler_expected(const struct assembler *assembler, const struct assembler_slot *entry);
-void assembler_count_frames(struct assembler *assembler, const struct place_record *record);
+/* `outcome`: record->outcome, or what time makes of it. */
+void assembler_count_frames(struct assembler *assembler, const struct place_record *record,
+			    uint32_t outcome);
 /* Once for each image. */
 void assembler_count_no_room(struct assembler *assembler, const struct place_record *record);
 /* Once, when no image leaves a list any more. */

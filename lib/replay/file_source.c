@@ -19,7 +19,7 @@
 #define LEN_MAX (FRAME_MAX_BYTES - FRAME_FCS_BYTES)
 #define TIME_MOST ((uint64_t)1 << 62) /* ns, in 2116: what is later is due then */
 #define DISORDER_NS 1000000000	      /* what steps back further was captured by another clock */
-#define PIPE_SILENT_NS 1000000000 /* of an empty pipe: what is under way in its writer's buffers */
+#define PIPE_SILENT_NS 1000000000     /* of an empty pipe beside other sources */
 
 int file_source_open(struct file_source **out, const struct file_source_config *config,
 		     struct gdrcap_error *error)
@@ -155,7 +155,8 @@ static uint64_t source_time(struct file_source *source)
 	return limit;
 }
 
-/* Until when nothing comes, as far as is known: nobody waits for a pipe that is silent. */
+/* Until when nothing comes, as far as is known. What is under way in the buffers of a pipe's writer may be of any time;
+ * but the other sources do not wait for a pipe that is silent. */
 static uint64_t source_due(const struct file_source *source)
 {
 	uint64_t ns;
@@ -164,6 +165,8 @@ static uint64_t source_due(const struct file_source *source)
 		return source->due;
 	if (source->over || !source->due)
 		return SOURCE_CLOCK_OVER;
+	if (source->config.clock->count == 1)
+		return source->due;
 	ns = (uint64_t)((double)(rte_rdtsc() - source->read) * 1e9 / (double)rte_get_tsc_hz());
 	return RTE_MIN(source->due + (ns > PIPE_SILENT_NS ? ns - PIPE_SILENT_NS : 0), TIME_MOST);
 }

@@ -224,7 +224,8 @@ static void image_init(struct gdrcap_session *session, uint32_t index)
 		.open = settings->open,
 		.timeout = time_of(session, settings->timeout_us),
 		.linger = time_of(session, settings->linger_us),
-		.shut = files ? 0 : time_of(session, ASSEMBLER_SHUT_US),
+		.shut = time_of(session, ASSEMBLER_SHUT_US),
+		.dated = files,
 		.fill = settings->fill,
 		.drop_incomplete = settings->drop_incomplete,
 		/* A file waits: there is no need to. */

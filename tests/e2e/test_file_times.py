@@ -2,6 +2,7 @@
 """Images of ports that are files go by the files' times, however fast they are read: silence, restarts and timeouts."""
 import json
 import os
+import time
 
 import pytest
 
@@ -183,19 +184,33 @@ def test_loops():
     assert [line["number"] for line in lines[:30]] == 10 * [0, 1, 2], lines
 
 
-def test_pipe_that_falls_silent():
-    """Time passes for it: what is open is handed out before the next frame comes."""
-    camera = images.Sender(range(2))
+def test_pipe_that_pauses():
+    """Records that lie in its writer's buffers are late in coming, not in time."""
+    camera = images.Sender(range(3))
     frames = camera.frames()
     with processes.folder() as folder:
         pipe = test_file_ports.Pipe(folder)
-        out = os.path.join(folder, "out.raw")
-        with processes.Running("capture", "--quiet", "--gpu", "host", *pipe.port, "--image", layout(folder),
-                               "--save-images", out) as running:
+        with processes.Running("capture", "--quiet", "--gpu", "host", *pipe.port, "--image", layout(folder)) as running:
             with pipe as file:
-                file.write(pcapfile.pcap_bytes(frames[:images.PIECES - 1]))
-                running.wait_until(lambda: os.path.exists(out) and os.path.getsize(out) == images.BYTES)
-                file.write(b"".join(pcapfile.pcap_record(frame, START + 3600 * 1000 * MS) for frame in
-                                    frames[images.PIECES:]))
+                file.write(pcapfile.pcap_bytes(frames[:20]))
+                running.wait_until(lambda: running.out and json.loads(running.out[-1])["frames"]["received"] == 20)
+                time.sleep(2 * TIMEOUT / 1e9 + 1.1)  # the clock of this machine would close it
+                file.write(b"".join(pcapfile.pcap_record(frame, START + i * 1000) for i, frame in enumerate(frames) if i >= 20))
+            found, = running.finish(0)["images"]
+    assert (found["complete"], found["frames"]["late"]) == (3, 0), found
+
+
+def test_silent_pipe_beside_a_file():
+    """The file is read all the same, and what the pipe has open is closed a second later."""
+    camera, other = images.Sender(range(4)), images.Sender(range(50), streams=(1,))
+    with processes.folder() as folder:
+        pipe = test_file_ports.Pipe(folder)
+        out = os.path.join(folder, "out.raw")
+        path = Recording().add(other.frames(), 0, MS).write(folder)
+        with processes.Running("capture", "--quiet", "--gpu", "host", *pipe.port, "--port", "net_pcap1,rx_pcap=" + path, "--image",
+                               layout(folder), "--save-images", out) as running:
+            with pipe as file:
+                file.write(pcapfile.pcap_bytes(camera.frames()[:images.PIECES - 1]))
+                running.wait_until(lambda: os.path.exists(out) and os.path.getsize(out) == 51 * images.BYTES)
             found, = running.finish(3)["images"]
-    assert (found["complete"], found["incomplete_by"]["timeout"]) == (1, 1), found
+    assert (found["complete"], found["incomplete_by"]["timeout"]) == (50, 1), found

@@ -46,6 +46,29 @@ def test_a_camera_s_packets_are_of_another_size():
                 assert any("do not fit the layout" in text for text in summary["messages"]), summary
 
 
+def test_a_short_packet_before_others():
+    """It lacks its end, so its piece is a hole, in whichever order they come."""
+    for short in range(6):
+        for order in (1, -1):
+            frames = [picture(block) for block in (1, 2, 3)]
+            frames[1][1 + short] = gvsp(2, 1 + short, 3, bytes(10))
+            frames[1][1:-1] = frames[1][1:-1][::order]
+            with processes.folder() as folder:
+                out = os.path.join(folder, "out.raw")
+                summary = e2e.run_json("capture", "--quiet", "--gpu", "host", "--port", "net_pcap0,rx_pcap=" + images.write_pcap(
+                    folder, "camera.pcap", sum(frames, [])), "--image", "gvsp,bytes=2560,piece=500,fill=7", "--save-images", out,
+                                       expect=0 if short == 5 else 3)
+                found = summary["images"][0]
+                with open(out, "rb") as file:
+                    data = file.read()
+            if short == 5:
+                assert found["complete"] == 3 and len(data) == 3 * PICTURE - 50, found
+                continue
+            assert (found["complete"], found["incomplete"]) == (2, 1), (short, order, found)
+            assert found["first_incomplete"][0]["missing"] == [[short * PAYLOAD, PAYLOAD]], found
+            assert data[PICTURE + short * PAYLOAD:][:PAYLOAD] == bytes([7]) * PAYLOAD, (short, order)
+
+
 def test_a_camera_s_pictures_are_larger():
     with processes.folder() as folder:
         for size in (500, 2000, 2500, 2559):

@@ -223,6 +223,11 @@ class Model:
     def expected(self, image):
         return max(image.said, image.past) if image.said else self.all_pieces if self.known else 0
 
+    @staticmethod
+    def holed(image, past):
+        """A piece that ends within itself lacks its end, if others follow."""
+        return image.short is not None and past > image.short + 1
+
     def collect(self, group):
         outcome, stream, number, image = group[0][:4]
         counts = stream.counts if stream else self.counts
@@ -260,7 +265,7 @@ class Model:
                 image.ended = self.now
         if outcome == 'placed' or any(one[4] for one in group):
             image.last_time = self.now
-        if self.expected(image) and image.received >= self.expected(image):
+        if self.expected(image) and image.received >= self.expected(image) and not self.holed(image, image.past):
             if self.expected(image) < self.all_pieces:
                 self.close(image, COMPLETE)
             else:
@@ -296,6 +301,11 @@ class Model:
         """What came is known exactly: also of frames that were placed and not collected."""
         self.window(image)
         self.forget(image)
+        if self.holed(image, max(image.present, default=-1) + 1):
+            image.present.discard(image.short)
+            _, at, size = next(each for each in self.pieces_of(0, self.size) if each[0] == image.short)
+            for i in range(at, at + size):
+                image.data.pop(i, None)
         if image.received != len(image.present):
             image.bytes = sum(n for p, _, n in self.pieces_of(0, self.size) if p in image.present)
         image.open, image.received = False, len(image.present)

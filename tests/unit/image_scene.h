@@ -195,7 +195,6 @@ static struct place_record scene_place(struct scene *scene, uint32_t stream, uin
 				       uint32_t piece, uint32_t says)
 {
 	struct place_record record = {
-		.number = number,
 		.slot = PLACE_NO_SLOT,
 		.count = 1,
 		.stream = (uint16_t)stream,
@@ -204,6 +203,8 @@ static struct place_record scene_place(struct scene *scene, uint32_t stream, uin
 	};
 	struct scene_entry *entry = scene_open(scene, stream, number, &record.outcome);
 
+	if (record.outcome == PLACE_NO_ROOM)
+		record.number = number;
 	if (entry) {
 		record.slot = (uint32_t)(entry - scene->entry);
 		record.use = entry->use;
