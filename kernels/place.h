@@ -90,7 +90,6 @@ struct place_table {
 	uint64_t taken;	  /* buffers taken since the start; with the lock */
 	struct place_stream stream[PLACE_STREAMS_MAX];
 	struct place_slot slot[PLACE_RING_MAX];
-	struct image_sender sender[PLACE_RING_MAX]; /* who began the image; before OPEN */
 };
 
 /* What a worker says of the image that it began. Writers: workers, before OPEN and, with what a leader
@@ -100,6 +99,7 @@ struct place_head {
 	uint64_t stream_id, timestamp, fields[IMAGE_FIELDS_MAX];
 	uint32_t stream; /* index */
 	uint32_t use;
+	struct image_sender sender; /* of its first frame */
 };
 
 /* A stream's first conflict. Writer: the worker that found it. */
@@ -378,13 +378,15 @@ GDRCAP_HD void place_open(const struct place_view *view, const struct place_targ
 			  image_frame frame, const struct image_packet *packet, uint32_t source)
 {
 	struct place_head *head = &view->shared->head[target->slot];
+	struct image_sender sender;
 
 	head->number = target->number;
 	head->stream_id = packet->stream;
 	head->stream = target->stream;
 	head->use = target->use;
 	place_describe(view, target->slot, frame, packet);
-	image_sender_read(frame, packet->end, &view->table->sender[target->slot]);
+	image_sender_read(frame, packet->end, &sender);
+	head->sender = sender;
 	place_store_relaxed32(&view->table->slot[target->slot].source, source);
 	place_add64(&view->table->slot[target->slot].word, (uint64_t)target->use << 32);
 }
@@ -401,7 +403,7 @@ GDRCAP_HD void place_note_conflict(const struct place_view *view, const struct p
 		return;
 	conflict->number = packet->number;
 	conflict->bytes = bytes;
-	conflict->first = view->table->sender[target->slot];
+	conflict->first = view->shared->head[target->slot].sender;
 	image_sender_read(frame, packet->end, &conflict->second);
 	place_store_system(&conflict->noted, 1);
 }

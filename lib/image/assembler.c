@@ -274,6 +274,28 @@ static void stream_limit(struct assembler *assembler, struct assembler_stream *s
 			slot_close(assembler, &assembler->slot[slot], GDRCAP_IMAGE_NEWER);
 }
 
+/* Whether the image is another sender's than the stream's, which was not silent since. */
+static bool is_alien(const struct assembler *assembler, struct assembler_stream *stream,
+		     const struct place_head *head)
+{
+	if (assembler->config.view->layout.legs != 1)
+		return false;
+	if (!stream->has_sender || stream->sender_silences != stream->silences) {
+		stream->sender = head->sender;
+		stream->sender_silences = stream->silences;
+		stream->has_sender = true;
+		return false;
+	}
+	if (memcmp(&stream->sender, &head->sender, sizeof(head->sender)) == 0)
+		return false;
+	if (!stream->has_other) {
+		stream->other = head->sender;
+		stream->other_number = head->number;
+		stream->has_other = true;
+	}
+	return true;
+}
+
 static void image_begin(struct assembler *assembler, uint64_t came,
 			const struct place_record *record)
 {
@@ -282,6 +304,7 @@ static void image_begin(struct assembler *assembler, uint64_t came,
 	struct assembler_stream *stream = &assembler->stream[record->stream];
 
 	*entry = (struct assembler_slot){
+		.alien = is_alien(assembler, stream, head),
 		.owner = entry->owner,
 		.ones = entry->ones,
 		.number = head->number,
@@ -329,9 +352,6 @@ static void image_add(struct assembler *assembler, uint64_t came, const struct p
 	const bool brings = record->outcome == PLACE_PLACED || record->pieces;
 	uint32_t expected;
 
-	/* of uses that are over, records may come late, by another queue */
-	if (entry->state == ASSEMBLER_GIVEN && (int32_t)(record->use - entry->use) > 0)
-		image_begin(assembler, came, record);
 	if (entry->state != ASSEMBLER_OPEN || entry->use != record->use)
 		return;
 	if (record->ends && !entry->ends) {
@@ -369,33 +389,44 @@ static void stream_active(struct assembler *assembler, uint32_t s, uint64_t when
 	assembler->active |= bit;
 }
 
-/* Of copies of an image that is complete. */
-static bool is_late_copy(const struct assembler *assembler, uint64_t came,
-			 const struct place_record *record)
+/* What the frames are, of a record that is of an image or was. */
+static uint32_t outcome_of(const struct assembler *assembler, uint64_t came,
+			   const struct place_record *record)
 {
 	const struct assembler_config *config = &assembler->config;
-	const struct assembler_slot *entry = &assembler->slot[record->slot % PLACE_RING_MAX];
+	const struct assembler_slot *entry = &assembler->slot[record->slot];
 
-	return config->dated && record->outcome == PLACE_DUPLICATE &&
-	       record->slot < config->view->ring && entry->use == record->use && entry->whole &&
-	       (int64_t)(came - entry->last) > (int64_t)config->shut;
+	if (entry->use != record->use)
+		return record->outcome;
+	if (entry->alien && (record->outcome == PLACE_PLACED || record->outcome == PLACE_DUPLICATE))
+		return PLACE_CONFLICT;
+	if (config->dated && record->outcome == PLACE_DUPLICATE && entry->whole &&
+	    (int64_t)(came - entry->last) > (int64_t)config->shut)
+		return PLACE_LATE;
+	return record->outcome;
 }
 
 void assembler_add(struct assembler *assembler, uint64_t came, const struct place_record *record)
 {
+	const bool image = (record->outcome == PLACE_PLACED || record->outcome == PLACE_DUPLICATE ||
+			    record->outcome == PLACE_CONFLICT) &&
+			   record->slot < assembler->config.view->ring &&
+			   record->stream < PLACE_STREAMS_MAX;
+	const struct assembler_slot *entry = &assembler->slot[image ? record->slot : 0];
+
 	assembler->records++;
+	/* of uses that are over, records may come late, by another queue */
+	if (image && entry->state == ASSEMBLER_GIVEN && (int32_t)(record->use - entry->use) > 0)
+		image_begin(assembler, came, record);
 	assembler_count_frames(assembler, record,
-			       is_late_copy(assembler, came, record) ? PLACE_LATE
-								     : record->outcome);
+			       image ? outcome_of(assembler, came, record) : record->outcome);
 	if (((record->outcome == PLACE_PLACED && record->slot != PLACE_NO_SLOT) ||
 	     record->outcome == PLACE_NO_ROOM) &&
 	    record->stream < PLACE_STREAMS_MAX)
 		stream_active(assembler, record->stream, came);
 	if (record->outcome == PLACE_NO_ROOM)
 		assembler_count_no_room(assembler, record);
-	else if ((record->outcome == PLACE_PLACED || record->outcome == PLACE_DUPLICATE ||
-		  record->outcome == PLACE_CONFLICT) &&
-		 record->slot < assembler->config.view->ring && record->stream < PLACE_STREAMS_MAX)
+	else if (image)
 		image_add(assembler, came, record);
 }
 

@@ -91,6 +91,7 @@ struct assembler_slot {
 	uint8_t state, end, ends, lost;
 	uint8_t whole; /* complete, and its entry open */
 	uint8_t leads; /* first of its stream */
+	uint8_t alien; /* begun by another sender than the stream's */
 	uint8_t cut;   /* enum image_cut */
 };
 
@@ -107,7 +108,12 @@ struct assembler_stream {
 	uint64_t last;	  /* number of the newest that left the list, with has_last */
 	uint64_t skipped; /* that no image told yet */
 	bool has_last;
-	bool anew;	   /* silent since: what comes is not behind `last` */
+	bool anew; /* silent since: what comes is not behind `last` */
+	/* Who began the first image of the stream, or the first after its last silence; and who began another since. */
+	struct image_sender sender, other;
+	uint64_t other_number; /* of that image, with has_other */
+	uint32_t sender_silences;
+	bool has_sender, has_other;
 	uint32_t silences; /* so far */
 	uint64_t
 		active; /* ticks: when something was placed or found no buffer, or time closed it */

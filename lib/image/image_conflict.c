@@ -32,17 +32,21 @@ int assembler_conflict(const struct assembler *assembler, uint32_t *at,
 		const struct place_conflict *note = &assembler->config.view->shared->conflict[*at];
 
 		/* partner: place_note_conflict() */
-		if (!stream->counts.conflict || !__atomic_load_n(&note->noted, __ATOMIC_ACQUIRE))
+		const bool noted = __atomic_load_n(&note->noted, __ATOMIC_ACQUIRE);
+
+		if (!stream->counts.conflict || (!noted && !stream->has_other))
 			continue;
 		*conflict = (struct gdrcap_conflict){
 			.frames = stream->counts.conflict,
 			.stream_id = stream->id,
-			.number = note->number,
+			.number = noted ? note->number : stream->other_number,
 			.stream = *at,
-			.other_bytes = (int)note->bytes,
+			.other_bytes = noted ? (int)note->bytes : 0,
 		};
-		sender_text(&note->first, conflict->first, sizeof(conflict->first));
-		sender_text(&note->second, conflict->second, sizeof(conflict->second));
+		sender_text(noted ? &note->first : &stream->sender, conflict->first,
+			    sizeof(conflict->first));
+		sender_text(noted ? &note->second : &stream->other, conflict->second,
+			    sizeof(conflict->second));
 		++*at;
 		return 0;
 	}
