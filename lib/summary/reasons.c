@@ -166,8 +166,8 @@ static void judge_images(const struct results *results, struct reasons *reasons)
 	if (!is_on(results, "allow_late"))
 		add_count(
 			reasons, total.late, "frame",
-			"of images that had been handed out: copies, a sender that began again at a lower number, "
-			"or frames out of order (--allow-late lets that pass)");
+			"of images that had been handed out: copies, a second sender, one that began again at a lower "
+			"number, or frames out of order (--allow-late lets that pass)");
 	if (total.misfit && !is_on(results, "allow_misfits"))
 		judge_misfits(results, total.misfit, reasons);
 	judge_drops(results, reasons);

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """capture --image of frames for places that are filled: two senders with the same ids, a sender that begins again
 within a file, and second legs (ST 2022-7)."""
+import os
+
 import pytest
 
 import e2e
+import pcapfile
 import processes
 import test_images as images
 
@@ -66,6 +69,27 @@ def test_two_cameras_with_the_same_ids():
         # The second sender sends the same pixels, and is a conflict all the same: legs=2 was not set.
         found, _ = capture(folder, mixed(first, Camera(1, range(20))), layout(folder, open=30), expect=3)
         assert found["frames"]["conflict"] >= 20 * (images.PIECES - 1), found
+
+
+def test_two_cameras_at_other_times():
+    """In one stream, never within the same image: numbers far apart in turn, one that goes on with the other's numbers, and one
+    that fills in a whole image. After a silence another camera may come."""
+    first, other = Camera(0, range(10)), Camera(1, range(5000, 5010))
+    whole = [camera.frames()[i * images.PIECES:(i + 1) * images.PIECES] for i in range(10) for camera in (first, other)]
+    goes_on = first.frames() + Camera(1, range(10, 20)).frames()
+    filled = first.frames()[:5 * images.PIECES] + Camera(1, range(5, 6)).frames() + first.frames()[6 * images.PIECES:]
+    with processes.folder() as folder:
+        path = layout(folder, open=8)
+        for frames, wrong, images_of_all in ((sum(whole, []), 160, 20), (goes_on, 160, 20), (filled, images.PIECES, 10)):
+            found, errors = capture(folder, frames, path, "--allow-late", expect=3)
+            assert (found["frames"]["conflict"], found["complete"]) == (wrong, images_of_all), found
+            row, = found["conflicts"]
+            assert (row["first"], row["second"]) == NAMES and row["other"] == "sender", row
+            assert NAMES[0] in errors and NAMES[1] in errors, errors
+        later = pcapfile.write_pcap(os.path.join(folder, "later.pcap"), goes_on, times_ns=[
+            pcapfile.START_NS + i * 1000 + (i >= 160) * 61 * 10**9 for i in range(320)])
+        found, _ = capture(folder, [], path, port=("--port", "net_pcap0,rx_pcap=" + later), expect=0)
+        assert found["complete"] == 20, found
 
 
 def test_a_second_sender_fills_no_hole():
