@@ -122,13 +122,30 @@ static int files_begin(struct save *save, const struct save_config *config,
 	return 0;
 }
 
+/* The most that a burst adds: all its frames for --save, once more for --save-damaged with those held
+ * before it, and what is left empty at the end of the circle. */
+static uint64_t burst_bytes(const struct save *save)
+{
+	uint64_t burst = 0, frames = 1;
+
+	for (uint32_t q = 0; q < save->queue_count; q++)
+		burst = RTE_MAX(burst, save->rings[q]->burst_max);
+	if (save->files[SAVE_ALL].path)
+		frames += burst;
+	if (save->files[SAVE_DAMAGED].path)
+		frames += burst + save->around;
+	return frames * save_record_bytes(save->frame_max);
+}
+
 static int bounce_create(struct save *save, const struct save_config *config,
 			 struct gdrcap_error *error)
 {
 	const size_t bytes = config->buffer_bytes ? config->buffer_bytes : BOUNCE_BYTES;
 	struct save_bounce *bounce = &save->bounce;
 
-	bounce->bytes = rte_align64pow2(RTE_MAX(bytes, BOUNCE_BYTES_MIN));
+	save->burst_bytes = burst_bytes(save);
+	bounce->bytes = rte_align64pow2(
+		RTE_MAX(RTE_MAX(bytes, BOUNCE_BYTES_MIN), save->patient ? save->burst_bytes : 0));
 	bounce->base = mmap(NULL, bounce->bytes, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (bounce->base == MAP_FAILED) {
@@ -260,6 +277,11 @@ void save_counts(const struct save *save, struct save_counts *counts)
 	counts->error = error;
 }
 
+bool save_is_full(const struct save *save)
+{
+	return atomic_load_explicit(&save->full, memory_order_relaxed);
+}
+
 void save_set_lost(struct save *save, uint32_t queue, uint64_t received, uint64_t lost)
 {
 	save->queues[queue].port_known = true;
@@ -267,8 +289,7 @@ void save_set_lost(struct save *save, uint32_t queue, uint64_t received, uint64_
 	save->queues[queue].port_lost = lost;
 }
 
-/* A number that changes when the writer gets on. */
-static uint64_t writer_progress(const struct save *save)
+uint64_t save_writer_progress(const struct save *save)
 {
 	uint64_t sum = atomic_load_explicit(&save->bounce.tail, memory_order_relaxed);
 
@@ -304,7 +325,7 @@ static bool writer_replace(struct save *save)
 	return false;
 }
 
-static bool writer_is_starved(void *arg)
+bool save_writer_is_starved(void *arg)
 {
 	struct save *save = arg;
 
@@ -316,7 +337,7 @@ static void writer_join(struct save *save)
 {
 	const struct save_bounce *bounce = &save->bounce;
 	const uint32_t tick = RTE_MIN(LOOK_MS, save->stall_ms);
-	uint64_t last = writer_progress(save);
+	uint64_t last = save_writer_progress(save);
 	struct patience patience;
 	uint32_t told_ms = 0;
 
@@ -324,15 +345,16 @@ static void writer_join(struct save *save)
 	atomic_store_explicit(&save->stop, 1, memory_order_release);
 	patience_begin(&patience);
 	while (!thread_join_within(&save->writer, tick)) {
-		const uint64_t now = writer_progress(save);
+		const uint64_t now = save_writer_progress(save);
 
 		if (now != last)
 			patience_begin(&patience);
 		last = now;
 		/* A pipe's writer ends by itself, and first. */
-		if (patience_ends(&patience, save->stall_ms + 2 * tick, writer_is_starved, save) &&
+		if (patience_ends(&patience, save->stall_ms + 2 * tick, save_writer_is_starved,
+				  save) &&
 		    writer_replace(save)) {
-			last = writer_progress(save);
+			last = save_writer_progress(save);
 			patience_begin(&patience);
 			continue;
 		}

@@ -4,7 +4,8 @@
  * wanted is copied (from GPU memory too, many frames at once) into a bounce buffer, from which a
  * thread of its own writes pcapng. Nothing here waits for the file: what the buffer cannot take,
  * and what would be taken while the accountant is behind (a few damaged frames excepted), is not
- * saved and counted.
+ * saved and counted. Where the ports are files, which can wait (`patient`), the accountant shows a
+ * burst only when the buffer has room for all of it: save_has_room().
  *
  *   accountant -> save_burst() -> [list] -> save_flush(): gather -> bounce ring -> writer -> files
  */
@@ -44,12 +45,13 @@ struct save_config {
 	const struct rx_clock *const *clocks;
 	const char *const *names; /* of each queue's port, for the files; copied */
 	bool patient; /* the ports lose nothing while they wait for slots (files): no frame is left out
-		       * because many wait */
-	uint32_t slots;	     /* that a queue can have: those of its pool, and no more than what its
+		       * because many wait, or because the buffer is full */
+	uint32_t slots;	    /* that a queue can have: those of its pool, and no more than what its
 			 * port allows in flight. Frames are taken while fewer than half wait */
-	uint32_t frame_max;  /* longest frame in memory, bytes */
-	bool dump;	     /* core dumps have the frames that wait to be written */
-	size_t buffer_bytes; /* of the bounce buffer, rounded up to a power of two; 0: 64 MiB */
+	uint32_t frame_max; /* longest frame in memory, bytes */
+	bool dump;	    /* core dumps have the frames that wait to be written */
+	size_t buffer_bytes; /* of the bounce buffer, rounded up to a power of two, and `patient` to what
+			      * one burst may need; 0: 64 MiB */
 	int16_t gpu;	     /* gpudev id: the bounce buffer is registered with it */
 	const struct kernel_ops *ops;
 	struct kernel_device *device;
@@ -63,6 +65,12 @@ struct save_config {
 int save_create(struct save **save, const struct save_config *config, const cpu_set_t *cpus,
 		struct gdrcap_error *error);
 
+/* The accountant only, `patient`, before it shows a burst of `queue`: false while the writer has to
+ * write first. True also where it writes no more, and where the queue has ended and the writer did
+ * not get on for stall_ms: what the buffer cannot take is not saved then. */
+bool save_has_room(struct save *save, uint32_t queue);
+/* Any thread: the accountant was last told to wait. */
+bool save_is_full(const struct save *save);
 /* The accountant only: burst `burst` of queue `queue` is finished, its results can be read. */
 void save_burst(struct save *save, uint32_t queue, uint64_t burst);
 /* The accountant only, after some bursts: copies what is wanted of them. */

@@ -121,7 +121,11 @@ struct save {
 	uint32_t listed;	    /* copies to be made */
 	bool ended;		    /* no burst will be shown any more */
 	bool broken;		    /* gather() failed: nothing is taken any more */
+	struct patience patience;   /* with a writer that is waited for, and ... */
+	uint64_t progress;	    /* ... how far it was */
+	_Atomic bool full;	    /* writer: accountant. The last save_has_room() said no */
 
+	uint64_t burst_bytes; /* of the buffer, that a burst may need */
 	struct save_bounce bounce;
 
 	/* Writer: accountant, once; the text before the code, which is released. */
@@ -143,6 +147,15 @@ struct save {
 
 /* The writer thread's body. */
 void save_writer_run(void *save);
+/* A number that changes when the writer gets on, and whether that has no core. */
+uint64_t save_writer_progress(const struct save *save);
+bool save_writer_is_starved(void *save);
+/* Bytes of the record of a frame that has so many. */
+static inline uint32_t save_record_bytes(uint32_t captured)
+{
+	return ((uint32_t)sizeof(struct save_record) + captured + SAVE_ALIGN - 1) / SAVE_ALIGN *
+	       SAVE_ALIGN;
+}
 /* Why a file could not be written. */
 const char *save_file_why(const struct save_file *file, int error);
 

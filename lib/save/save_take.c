@@ -55,6 +55,16 @@ static struct save_record *listed_at(const struct save_bounce *bounce, uint64_t 
 	return (struct save_record *)(void *)(bounce->base + (at & (bounce->bytes - 1)));
 }
 
+/* So many bytes from `filled` on are the accountant's. */
+static bool bounce_has(struct save_bounce *bounce, uint64_t bytes)
+{
+	if (bounce->filled + bytes - bounce->room <= bounce->bytes)
+		return true;
+	/* ROOM: the writer has read what was there. */
+	bounce->room = atomic_load_explicit(&bounce->tail, memory_order_acquire);
+	return bounce->filled + bytes - bounce->room <= bounce->bytes;
+}
+
 /* A record of this many bytes, or NULL: there is no room. */
 static struct save_record *bounce_take(struct save_bounce *bounce, uint32_t bytes)
 {
@@ -62,12 +72,8 @@ static struct save_record *bounce_take(struct save_bounce *bounce, uint32_t byte
 	const uint64_t need = bytes <= to_end ? bytes : to_end + bytes;
 	struct save_record *record;
 
-	if (bounce->filled + need - bounce->room > bounce->bytes) {
-		/* ROOM: the writer has read what was there. */
-		bounce->room = atomic_load_explicit(&bounce->tail, memory_order_acquire);
-		if (bounce->filled + need - bounce->room > bounce->bytes)
-			return NULL;
-	}
+	if (!bounce_has(bounce, need))
+		return NULL;
 	if (bytes > to_end) {
 		record = listed_at(bounce, bounce->filled);
 		record->bytes = (uint32_t)to_end;
@@ -200,9 +206,7 @@ static void frame_take(struct save *save, uint32_t index, uint64_t number, unsig
 			   !save->broken && !behind && number >= queue->kept && source.known);
 	if (!files)
 		return;
-	record = bounce_take(&save->bounce,
-			     (uint32_t)((sizeof(*record) + captured + SAVE_ALIGN - 1) / SAVE_ALIGN *
-					SAVE_ALIGN));
+	record = bounce_take(&save->bounce, save_record_bytes(captured));
 	for (unsigned int f = 0; f < SAVE_FILES; f++) {
 		if (!(files & 1u << f))
 			continue;
@@ -287,6 +291,36 @@ static void take_damaged(struct save *save, uint32_t index, uint64_t number,
 	}
 	if (files)
 		frame_take(save, index, number, files, 0, found);
+}
+
+/* Nothing of a file is waited for: its writer has failed, or it is the end and the writer is stuck. */
+static bool writer_is_lost(struct save *save, const struct ring_producer *ring)
+{
+	const uint64_t progress = save_writer_progress(save);
+	bool writes = false;
+
+	for (unsigned int f = 0; f < SAVE_FILES; f++)
+		writes |= save->files[f].path &&
+			  !atomic_load_explicit(&save->files[f].error, memory_order_relaxed);
+	if (!writes)
+		return true;
+	if (progress != save->progress ||
+	    !atomic_load_explicit(&ring->ended, memory_order_relaxed)) {
+		save->progress = progress;
+		patience_begin(&save->patience);
+	}
+	return patience_ends(&save->patience, save->stall_ms, save_writer_is_starved, save);
+}
+
+bool save_has_room(struct save *save, uint32_t index)
+{
+	const bool room = !save->patient || save->broken ||
+			  bounce_has(&save->bounce, save->burst_bytes) ||
+			  writer_is_lost(save, save->rings[index]);
+
+	if (room == save_is_full(save))
+		atomic_store_explicit(&save->full, !room, memory_order_relaxed);
+	return room;
 }
 
 void save_burst(struct save *save, uint32_t index, uint64_t burst)

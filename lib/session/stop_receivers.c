@@ -218,6 +218,8 @@ bool session_consumer_is_starved(void *arg)
 	struct thread *accountant = &session->workers.accountant.thread;
 	bool starved = session->jobs.check && session->memory.ops->starved(session->jobs.check);
 
+	/* A file waits for what it is saved to. */
+	starved |= session->frames.save && save_is_full(session->frames.save);
 	starved |= session->jobs.front && session->memory.ops->starved(session->jobs.front);
 	starved |= !thread_has_left(accountant) &&
 		   thread_is_starved(&accountant->look, accountant->id);

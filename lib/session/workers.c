@@ -358,6 +358,8 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 		.pattern = &session->frames.pattern,
 		.expect = session->frames.expect ? &session->frames.expect->view : NULL,
 	};
+	/* Its writer wakes nobody. */
+	const bool save_waits = session->frames.save && session_reads_files_only(session);
 	int ret = accountant_create(&session->workers.accountant, session->workers.rx_rings,
 				    session->workers.rx_count, &config, session->frames.save);
 
@@ -365,7 +367,7 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 		return error_set(error, ret, "no memory for the accounts");
 	session->workers.accountant.sleeps = session_wakes(session);
 	session->workers.accountant.sleep_us =
-		session->images.count ? ACCOUNTANT_NAP_US : REST_LONG_US;
+		session->images.count || save_waits ? ACCOUNTANT_NAP_US : REST_LONG_US;
 	if (!session_wakes(session))
 		session->workers.accountant.naps.most_us =
 			RTE_MIN(session->plan.idle_us, ACCOUNTANT_NAP_US);

@@ -85,6 +85,13 @@ static void accountant_save(struct accountant *accountant, uint32_t queue, uint6
 		accountant_release(accountant, queue, hold);
 }
 
+/* What a saver has no room for stays in the ring, but at the stop: nobody waits for it then. */
+static bool saver_has_room(const struct accountant *accountant, uint32_t queue)
+{
+	return !accountant->save || atomic_load_explicit(&accountant->stop, memory_order_relaxed) ||
+	       save_has_room(accountant->save, queue);
+}
+
 /* Returns the bursts collected. */
 static unsigned int accountant_collect(struct accountant *accountant, uint32_t queue)
 {
@@ -97,7 +104,9 @@ static unsigned int accountant_collect(struct accountant *accountant, uint32_t q
 	unsigned int n = 0;
 
 	verdict_round(&accountant->verdict);
-	for (; n < COLLECT_BURSTS && b != seen && ring_is_done(ring, b); n++, b++) {
+	for (; n < COLLECT_BURSTS && b != seen && ring_is_done(ring, b) &&
+	       saver_has_room(accountant, queue);
+	     n++, b++) {
 		__builtin_prefetch(&ring->result[((uint32_t)b + 2) & ring->burst_mask]);
 		if (!accountant->follows)
 			accountant_add(accountant, queue, b);

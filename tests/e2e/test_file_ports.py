@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ports that are files: each record is taken as a whole or not at all, the file waits for its consumer, and its end
 is the run's."""
+import json
 import os
 import signal
 import struct
@@ -130,6 +131,41 @@ def test_pipe():
                     file.write(data[-9:])
                 summary = receiver.finish()
         processes.check_counts(summary, received=300, valid=300, lost=0, damaged=0)
+
+
+def read_slowly(fd, receiver):
+    """A page with each line of counts, until they stand still: what waits for the reader is full. Then the rest."""
+    data, lines = [], []
+    while len(lines) < 5 or lines[-1] == 0 or lines[-5] != lines[-1]:
+        data.append(os.read(fd, 4096))
+        seen = len(receiver.out)
+        receiver.wait_until(lambda: len(receiver.out) > seen)
+        lines.append((json.loads(receiver.out[-1])["frames"] or {}).get("received") or 0)
+    held = lines[-1]
+    while data[-1]:
+        data.append(os.read(fd, 1 << 20))
+    return held, b"".join(data)
+
+
+def test_waits_for_what_it_is_saved_to():
+    """More than the saver's buffer and all slots hold, through a pipe whose reader is slow: every frame is there."""
+    count = 60000
+    sent = [NOISE[0][:14] + i.to_bytes(4, "big") + bytes(1482) for i in range(count)]
+    with processes.folder() as directory:
+        path, pipe = (os.path.join(directory, name) for name in ("in.pcap", "out"))
+        pcapfile.write(path, pcapfile.pcap_bytes(sent))
+        os.mkfifo(pipe)
+        fd = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        with processes.Running("capture", *port(path), "--save", pipe) as receiver:
+            receiver.wait_until_running()
+            os.set_blocking(fd, True)
+            held, data = read_slowly(fd, receiver)
+            os.close(fd)
+            summary = receiver.finish()
+        saved = pcapfile.read_capture(pcapfile.write(path, data))
+    assert held < count, "nothing had to wait"
+    assert pcapfile.differ([frame.data for frame in saved.frames], sent) is None
+    assert summary["saved"]["frames"] == count and summary["saved"]["missed"] == 0, summary["saved"]
 
 
 def test_pipe_breaks_off():

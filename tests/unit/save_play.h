@@ -63,6 +63,7 @@ struct play {
 	uint32_t ahead;	 /* bursts that may wait for the accountant */
 	uint32_t longest;
 	uint32_t split; /* bytes of a frame that lie apart; 0: frames lie whole */
+	bool cut;	/* the run is ended from outside, once the saver has no room */
 	struct timespec start, end;
 	char paths[2][128];
 };
@@ -347,13 +348,35 @@ static void lane_reclaim(struct play *play, uint32_t q, uint64_t through)
 	lane->back = ring->reclaimed = through;
 }
 
+/* No more frames come, and all that came are published. */
+static void play_cut(struct play *play)
+{
+	for (uint32_t q = 0; q < QUEUES; q++) {
+		struct lane *lane = &play->lane[q];
+
+		lane->limit = lane->frames;
+		lane_publish(play, q);
+		atomic_store(&lane->ring->ended, 1);
+	}
+}
+
+static bool play_may_show(struct play *play, uint32_t q)
+{
+	const bool room = save_has_room(play->save, q);
+
+	assert_true(room != save_is_full(play->save));
+	if (!room && play->cut)
+		play_cut(play);
+	return room;
+}
+
 /* The accountant's part for one queue. */
 static void lane_account(struct play *play, uint32_t q, uint32_t bursts)
 {
 	struct lane *lane = &play->lane[q];
 	uint64_t hold;
 
-	for (; bursts && ring_is_done(lane->ring, lane->shown); bursts--)
+	for (; bursts && ring_is_done(lane->ring, lane->shown) && play_may_show(play, q); bursts--)
 		save_burst(play->save, q, lane->shown++);
 	save_flush(play->save);
 	hold = save_hold(play->save, q, lane->shown);
@@ -392,7 +415,7 @@ static inline void play_run(struct play *play)
 		    random_below(&play->random, play->ahead) == 0 || lane->frames == lane->limit ||
 		    lane->free_count == 0)
 			lane_account(play, q, play->ahead);
-		assert_true(lane->free_count || lane->shown != lane->back);
+		assert_true(lane->free_count || lane->ring->burst != lane->back);
 	}
 	clock_gettime(CLOCK_REALTIME, &play->end);
 }

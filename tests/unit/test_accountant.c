@@ -43,8 +43,19 @@ struct save {
 	uint64_t answer[QUEUES]; /* of the last save_hold(), or what it must have been */
 	bool odd;		 /* answers that nobody can follow */
 	uint32_t flushes, ends;
+	_Atomic bool full;	/* bursts are not to be shown */
+	_Atomic uint64_t asked; /* times that it was so */
 	bool wrong;
 };
+
+bool save_has_room(struct save *save, uint32_t queue)
+{
+	const bool full = atomic_load(&save->full);
+
+	if (full)
+		atomic_fetch_add(&save->asked, 1);
+	return !full;
+}
 
 /* In order, each once, done and not released. */
 void save_burst(struct save *save, uint32_t queue, uint64_t burst)
@@ -384,6 +395,33 @@ static void held_bursts_stay(void **state)
 	}
 }
 
+/* Bursts stay in the ring while the saver has no room, but at the stop. */
+static void a_saver_without_room(void **state)
+{
+	static struct stage stage;
+	struct ring_producer *ring;
+
+	stage_begin(&stage, true);
+	ring = stage.rings[0];
+	assert_int_equal(accountant_start(&stage.accountant, NULL, NULL), 0);
+	for (uint64_t b = 0; b < 100; b += 10) {
+		atomic_store(&stage.save.full, true);
+		atomic_store(&stage.save.asked, 0);
+		publish(&stage, 0, b, 10);
+		wait_for(&stage.save.asked, 3);
+		assert_true(atomic_load(&ring->accounted) == b);
+		if (b == 90)
+			break;
+		atomic_store(&stage.save.full, false);
+		wait_for(&ring->collected, b + 10);
+	}
+	accountant_stop(&stage.accountant);
+	assert_true(atomic_load(&ring->collected) == 100);
+	assert_true(stage.save.shown[0] == 100);
+	assert_false(stage.save.wrong);
+	stage_end(&stage);
+}
+
 /* What is finished when it is stopped is counted; what is not stays. */
 static void stop_takes_what_is_done(void **state)
 {
@@ -512,6 +550,7 @@ int main(void)
 		cmocka_unit_test(frames_are_saved),
 		cmocka_unit_test(an_accountant_that_sleeps),
 		cmocka_unit_test(held_bursts_stay),
+		cmocka_unit_test(a_saver_without_room),
 		cmocka_unit_test(stop_takes_what_is_done),
 		cmocka_unit_test(images_have_arrival_times),
 		cmocka_unit_test(clock_of_a_file),

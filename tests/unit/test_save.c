@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -88,6 +87,31 @@ static void long_frames(void **state)
 	play_end(&play);
 }
 
+/* It waits as well where all of a burst are damaged, and those before it are wanted; where a burst is
+ * more than the buffer that was asked for, and where the device fails. */
+static void a_file_waits_for_room(void **state)
+{
+	static const uint32_t damages[] = { 1, 30, 300 };
+
+	for (uint32_t i = 0; i < 6; i++) {
+		struct play play;
+
+		play_prepare(&play, 250 + i, 64);
+		play.config.buffer_bytes = 1;
+		play.config.patient = true;
+		play.config.around = 100;
+		play.damage = damages[i % 3];
+		for (uint32_t q = 0; q < QUEUES; q++)
+			play.lane[q].limit = 1000;
+		play.longest = 9212;
+		gathers_left = i < 3 ? 0 : 20;
+		play_start(&play);
+		play_run(&play);
+		assert_true((play_finish(&play, i < 3 ? 0 : -EIO) == 0) == (i < 3));
+		play_end(&play);
+	}
+}
+
 /* The buffer has room for some frames only: what is missed is counted, where it is missing. */
 static void small_buffer(void **state)
 {
@@ -107,61 +131,6 @@ static void small_buffer(void **state)
 		play_end(&play);
 	}
 	assert_true(missed != 0);
-}
-
-struct pipe_reader {
-	int from, to;
-	pthread_t thread;
-};
-
-/* Slower than the frames come, so that the buffer is full nearly always. */
-static void *pipe_read(void *arg)
-{
-	const struct timespec pause = { .tv_nsec = 20000 };
-	struct pipe_reader *reader = arg;
-	uint8_t bytes[4096];
-	ssize_t n;
-
-	while ((n = read(reader->from, bytes, sizeof(bytes))) > 0) {
-		if (write(reader->to, bytes, (size_t)n) != n)
-			return reader;
-		nanosleep(&pause, NULL);
-	}
-	return NULL;
-}
-
-/* --save is a pipe. */
-static void slow_reader(void **state)
-{
-	struct pipe_reader reader;
-	struct play play;
-	char path[160];
-	void *failed;
-
-	play_prepare(&play, 400, 64);
-	snprintf(path, sizeof(path), "%s/pipe", folder);
-	assert_int_equal(mkfifo(path, 0600), 0);
-	play.config.all = path;
-	play.config.buffer_bytes = 1;
-	play.longest = 9212;
-	reader.from = open(path, O_RDONLY | O_NONBLOCK);
-	reader.to = open(play.paths[0], O_WRONLY | O_CREAT, 0600);
-	assert_true(reader.from >= 0 && reader.to >= 0);
-	assert_int_equal(fcntl(reader.from, F_SETFL, O_RDONLY), 0);
-	play_start(&play);
-	assert_int_equal(pthread_create(&reader.thread, NULL, pipe_read, &reader), 0);
-	play_run(&play);
-	save_end(play.save);
-	for (uint32_t q = 0; q < QUEUES - 1; q++)
-		save_set_lost(play.save, q, play.lane[q].frames, 5 * q);
-	assert_int_equal(save_finish(play.save, NULL), 0);
-	pthread_join(reader.thread, &failed);
-	assert_null(failed);
-	close(reader.from);
-	close(reader.to);
-	assert_true(play_finish(&play, 0) != 0);
-	unlink(path);
-	play_end(&play);
 }
 
 /* A pipe whose reader goes away is an error and no signal. */
@@ -453,14 +422,16 @@ static void no_frames(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_missed),   cmocka_unit_test(much_damage),
-		cmocka_unit_test(long_frames),	       cmocka_unit_test(small_buffer),
-		cmocka_unit_test(slow_reader),	       cmocka_unit_test(reader_leaves),
-		cmocka_unit_test(accountant_behind),   cmocka_unit_test(half_of_the_slots),
-		cmocka_unit_test(holding_has_a_limit), cmocka_unit_test(device_fails),
-		cmocka_unit_test(disk_full),	       cmocka_unit_test(what_is_refused),
-		cmocka_unit_test(hostile_descriptor),  cmocka_unit_test(hostile_runs),
-		cmocka_unit_test(no_frames),
+		cmocka_unit_test(nothing_is_missed),	 cmocka_unit_test(much_damage),
+		cmocka_unit_test(long_frames),		 cmocka_unit_test(small_buffer),
+
+		cmocka_unit_test(reader_leaves),	 cmocka_unit_test(accountant_behind),
+		cmocka_unit_test(half_of_the_slots),	 cmocka_unit_test(holding_has_a_limit),
+		cmocka_unit_test(device_fails),		 cmocka_unit_test(disk_full),
+		cmocka_unit_test(what_is_refused),	 cmocka_unit_test(hostile_descriptor),
+		cmocka_unit_test(hostile_runs),		 cmocka_unit_test(no_frames),
+
+		cmocka_unit_test(a_file_waits_for_room),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

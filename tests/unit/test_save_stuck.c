@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files that take nothing: pipes that are not read, and a file system that does not answer, played
- * by this program's own write() and close(). The end comes all the same, with counts that are
- * right, and the other file is whole. And files that must not be written to.
+ * Files that take little or nothing: pipes that are read slowly or not at all, and a file system that
+ * does not answer, played by this program's own write() and close(). The end comes all the same, with
+ * counts that are right, and the other file is whole. And files that must not be written to.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -176,6 +177,35 @@ static void no_answer_to_write(void **state)
 			no_answer(f, writes, NEVER, false);
 }
 
+/* A file that is received waits for its copy, until the run is ended. */
+static void no_answer_and_no_room(void **state)
+{
+	for (unsigned int f = 0; f < 2; f++) {
+		const unsigned int before = threads();
+		struct play play;
+
+		play_prepare(&play, 700 + f, 64);
+		play.config.stall_ms = STALL_MS;
+		play.config.patient = true;
+		play.config.buffer_bytes = 1;
+		play.damage = 2;
+		play.longest = 9212;
+		play.cut = true;
+		play_start(&play);
+		stuck_prepare(&play, f, 0, NEVER);
+		play_through(&play);
+		assert_true(play.lane[0].frames < 5000);
+		ends_late(&play, "its file system does not answer");
+		counts_are(&play, f, false);
+		assert_true(counts_are(&play, !f, true) != 0);
+		left_behind[left_count++] = play.save;
+		play_end(&play);
+		sem_post(&stuck[f].answer);
+		threads_become(before);
+		stuck[f].file = 0;
+	}
+}
+
 static void no_answer_to_close(void **state)
 {
 	no_answer(0, NEVER, 0, false);
@@ -209,8 +239,8 @@ static void pipe_to_file(int from, const char *path)
 /* --save, --save-damaged or both are pipes that somebody opened and does not read. */
 static void nobody_reads(void **state)
 {
-	for (unsigned int pipes = 1; pipes < 4; pipes++) {
-		const unsigned int before = threads();
+	for (unsigned int i = 2; i < 8; i++) {
+		const unsigned int before = threads(), pipes = i / 2;
 		char path[2][160];
 		struct play play;
 		int from[2];
@@ -218,6 +248,7 @@ static void nobody_reads(void **state)
 		play_prepare(&play, 600 + pipes, 64);
 		play.config.stall_ms = STALL_MS;
 		play.config.patient = true;
+		play.config.buffer_bytes = i % 2;
 		play.damage = 4;
 		for (unsigned int f = 0; f < 2; f++) {
 			if (!(pipes & 1u << f))
@@ -245,11 +276,84 @@ static void nobody_reads(void **state)
 	}
 }
 
+struct pipe_reader {
+	int from, to;
+	pthread_t thread;
+};
+
+/* Slower than the frames come, so that the buffer is full nearly always. */
+static void *pipe_read(void *arg)
+{
+	const struct timespec pause = { .tv_nsec = 20000 };
+	struct pipe_reader *reader = arg;
+	uint8_t bytes[4096];
+	ssize_t n;
+
+	while ((n = read(reader->from, bytes, sizeof(bytes))) > 0) {
+		if (write(reader->to, bytes, (size_t)n) != n)
+			return reader;
+		nanosleep(&pause, NULL);
+	}
+	return NULL;
+}
+
+/* --save is a pipe. A file that is received waits for it, and no other port. */
+static void slow_pipe(bool patient)
+{
+	struct pipe_reader reader;
+	struct play play;
+	char path[160];
+	uint64_t missed;
+	void *failed;
+
+	play_prepare(&play, 400, 64);
+	snprintf(path, sizeof(path), "%s/pipe", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	play.config.all = path;
+	play.config.buffer_bytes = 1;
+	play.config.patient = patient;
+	play.longest = 9212;
+	for (uint32_t q = 0; q < QUEUES; q++)
+		play.lane[q].limit = 2000;
+	reader.from = open(path, O_RDONLY | O_NONBLOCK);
+	reader.to = open(play.paths[0], O_WRONLY | O_CREAT, 0600);
+	assert_true(reader.from >= 0 && reader.to >= 0);
+	assert_int_equal(fcntl(reader.from, F_SETFL, O_RDONLY), 0);
+	play_start(&play);
+	assert_int_equal(pthread_create(&reader.thread, NULL, pipe_read, &reader), 0);
+	play_run(&play);
+	save_end(play.save);
+	for (uint32_t q = 0; q < QUEUES - 1; q++)
+		save_set_lost(play.save, q, play.lane[q].frames, 5 * q);
+	assert_int_equal(save_finish(play.save, NULL), 0);
+	pthread_join(reader.thread, &failed);
+	assert_null(failed);
+	close(reader.from);
+	close(reader.to);
+	missed = play_finish(&play, 0);
+	assert_true((missed == 0) == patient);
+	unlink(path);
+	play_end(&play);
+}
+
+static void slow_reader(void **state)
+{
+	slow_pipe(false);
+}
+
+static void a_file_waits_for_its_pipe(void **state)
+{
+	slow_pipe(true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slow_reader),
+		cmocka_unit_test(a_file_waits_for_its_pipe),
 		cmocka_unit_test(nobody_reads),
 		cmocka_unit_test(no_answer_to_write),
+		cmocka_unit_test(no_answer_and_no_room),
 		cmocka_unit_test(no_answer_to_close),
 		cmocka_unit_test(no_answer_from_both),
 	};
