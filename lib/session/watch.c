@@ -284,6 +284,10 @@ bool session_is_blocked(struct gdrcap_session *session, struct quiet *quiet)
 	const bool validate = settings_collects(&session->settings);
 	uint64_t sent, arrived;
 
+	/* Files that wait for what they are saved to may do so for long: the end does not. */
+	if (session->frames.save && save_is_full(session->frames.save) &&
+	    atomic_load(&session->run.ending))
+		return true;
 	if (!quiet_is_blocked(quiet, ROOM_MS))
 		return false;
 	/* It makes room, and if it does not that is going to be reported. */

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ports that are files: each record is taken as a whole or not at all, the file waits for its consumer, and its end
 is the run's."""
+import contextlib
 import json
 import os
 import signal
 import struct
+import time
 
 import pytest
 
@@ -133,22 +135,32 @@ def test_pipe():
         processes.check_counts(summary, received=300, valid=300, lost=0, damaged=0)
 
 
-def read_slowly(fd, receiver):
-    """A page with each line of counts, until they stand still: what waits for the reader is full. Then the rest."""
-    data, lines = [], []
-    while len(lines) < 5 or lines[-1] == 0 or lines[-5] != lines[-1]:
-        data.append(os.read(fd, 4096))
-        seen = len(receiver.out)
-        receiver.wait_until(lambda: len(receiver.out) > seen)
-        lines.append((json.loads(receiver.out[-1])["frames"] or {}).get("received") or 0)
-    held = lines[-1]
-    while data[-1]:
-        data.append(os.read(fd, 1 << 20))
-    return held, b"".join(data)
+def read_slowly(fd, size, until):
+    """So many bytes in 10 ms: one that reads nothing is given up."""
+    data = []
+    while not until():
+        data.append(os.read(fd, size))
+        time.sleep(0.01)
+    return data
 
 
-def test_waits_for_what_it_is_saved_to():
-    """More than the saver's buffer and all slots hold, through a pipe whose reader is slow: every frame is there."""
+def received(line):
+    return (json.loads(line)["frames"] or {}).get("received") or 0
+
+
+def receives(process):
+    """It has the thread that reads the file."""
+    for task in os.listdir("/proc/%d/task" % process.pid):
+        with contextlib.suppress(OSError), open("/proc/%d/task/%s/comm" % (process.pid, task)) as name:
+            if name.read().startswith("gdrcap-rx"):
+                return True
+    return False
+
+
+@pytest.mark.parametrize("ends", ["by itself", "by a signal"])
+def test_waits_for_what_it_is_saved_to(ends):
+    """More than the saver's buffer and all slots hold, through a pipe whose reader is slow: every frame is there. A stop
+    does not wait for more."""
     count = 60000
     sent = [NOISE[0][:14] + i.to_bytes(4, "big") + bytes(1482) for i in range(count)]
     with processes.folder() as directory:
@@ -156,16 +168,29 @@ def test_waits_for_what_it_is_saved_to():
         pcapfile.write(path, pcapfile.pcap_bytes(sent))
         os.mkfifo(pipe)
         fd = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-        with processes.Running("capture", *port(path), "--save", pipe) as receiver:
+        where = port(path + ",infinite_rx=1" * (ends == "by a signal"))
+        with processes.Running("capture", *where, "--save", pipe) as receiver:
             receiver.wait_until_running()
             os.set_blocking(fd, True)
-            held, data = read_slowly(fd, receiver)
+            data = read_slowly(fd, 4096, lambda: received(receiver.out[-1]) and len(receiver.out) > 5 and
+                               received(receiver.out[-1]) == received(receiver.out[-5]))
+            held = received(receiver.out[-1])
+            if ends == "by a signal":
+                receiver.signal(signal.SIGINT)
+                data += read_slowly(fd, 1 << 16, lambda: not receives(receiver.process))
+            while not data or data[-1]:
+                data.append(os.read(fd, 1 << 20))
             os.close(fd)
             summary = receiver.finish()
-        saved = pcapfile.read_capture(pcapfile.write(path, data))
+        saved = pcapfile.read_capture(pcapfile.write(path, b"".join(data)))
     assert held < count, "nothing had to wait"
-    assert pcapfile.differ([frame.data for frame in saved.frames], sent) is None
-    assert summary["saved"]["frames"] == count and summary["saved"]["missed"] == 0, summary["saved"]
+    got = [frame.data for frame in saved.frames]
+    assert summary["saved"]["missed"] == 0 and summary["saved"]["frames"] == summary["frames"]["received"] == len(got)
+    if ends == "by itself":
+        assert pcapfile.differ(got, sent) is None
+    else:
+        assert len(got) < held + 65536
+        assert pcapfile.differ(got, (sent * 3)[:len(got)]) is None
 
 
 def test_pipe_breaks_off():
