@@ -77,6 +77,11 @@ static void tell(struct teller *teller, const struct pcap_file *file, uint64_t f
 		 (unsigned long long)frames);
 }
 
+static bool frame_is_refused(const struct frame_match *match, const struct pcap_frame *frame)
+{
+	return match && !frame_matches(match, frame->bytes, frame->len);
+}
+
 /* What the next frame's time, and its length, add to a scan. */
 static void scan_add(struct file_scan *scan, struct file_clock *clock,
 		     const struct pcap_frame *frame, uint64_t *before_ns)
@@ -96,7 +101,8 @@ static void scan_add(struct file_scan *scan, struct file_clock *clock,
 	scan->len_max = RTE_MAX(scan->len_max, frame->len);
 }
 
-int file_frames_scan(const char *path, struct file_scan *scan, struct gdrcap_error *error)
+int file_frames_scan(const char *path, const struct frame_match *match, struct file_scan *scan,
+		     struct gdrcap_error *error)
 {
 	struct teller teller = { path, "looked through", seconds_now() };
 	struct file_clock clock = { 0 };
@@ -111,10 +117,19 @@ int file_frames_scan(const char *path, struct file_scan *scan, struct gdrcap_err
 	if (ret < 0)
 		return ret;
 	while ((ret = pcap_file_next(file, &frame, error)) > 0) {
-		scan_add(scan, &clock, &frame, &before_ns);
-		tell(&teller, file, scan->frames);
+		if (frame_is_refused(match, &frame))
+			scan->refused++;
+		else
+			scan_add(scan, &clock, &frame, &before_ns);
+		tell(&teller, file, scan->frames + scan->refused);
 	}
 	pcap_file_close(file);
+	if (ret == 0 && scan->frames == 0 && scan->refused)
+		return error_set(
+			error, -ENODATA,
+			"%s: match accepts none of the file's %llu frames; name those that are "
+			"expected, or leave match out",
+			path, (unsigned long long)scan->refused);
 	if (ret == 0 && scan->frames == 0)
 		return error_set(error, -ENODATA,
 				 "%s: the file has no frames; capture some into it first", path);
@@ -239,6 +254,8 @@ static int load_all(struct file_frames *frames, const struct file_frames_config 
 	int ret;
 
 	while ((ret = pcap_file_next(frames->file, &frame, error)) > 0) {
+		if (frame_is_refused(config->match, &frame))
+			continue;
 		if (n == scan->frames || frame.len > scan->len_max ||
 		    frame_room(frame.len) > scan->data_bytes - at)
 			return fail_changed(config->path, error);

@@ -69,14 +69,17 @@ struct file_scan {
 	uint64_t gap_max_ns; /* longest time between two frames that are due one after the other */
 	uint64_t data_bytes; /* that the frames take in a store */
 	uint32_t len_min, len_max;
+	uint64_t refused; /* frames that no rule of `match` names; they are in nothing else here */
 };
-/* Reads the whole file once, telling how far it is where that takes long. An empty file is an
- * error. */
-int file_frames_scan(const char *path, struct file_scan *scan, struct gdrcap_error *error);
+/* Reads the whole file once, telling how far it is where that takes long. A file without frames, or
+ * without one that `match` accepts, is an error. `match` NULL: all frames. */
+int file_frames_scan(const char *path, const struct frame_match *match, struct file_scan *scan,
+		     struct gdrcap_error *error);
 
 struct file_frames_config {
 	const char *path;
 	const struct file_scan *scan;
+	const struct frame_match *match; /* as of the scan */
 	int16_t gpu;	   /* gpudev id: the memory is registered with it; negative: with none */
 	size_t memory_max; /* bytes; a file that needs more is streamed. For `expect`: refused */
 	bool expect;	   /* build classes and the hash table */

@@ -85,6 +85,7 @@ int session_files_create(struct gdrcap_session *session, struct gdrcap_error *er
 	struct file_frames_config config = {
 		.path = session->settings.expect,
 		.scan = &plan->expect,
+		.match = &session->frames.layout.match,
 		.gpu = session->memory.gpu,
 		.memory_max = plan->file_memory,
 		.expect = true,
@@ -103,6 +104,7 @@ int session_files_create(struct gdrcap_session *session, struct gdrcap_error *er
 	}
 	config.path = session->settings.pcap;
 	config.scan = &plan->pcap;
+	config.match = NULL;
 	config.expect = false;
 	ret = file_frames_create(&session->frames.file, &config, error);
 	if (ret < 0) {

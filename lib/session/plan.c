@@ -161,6 +161,30 @@ static size_t memory_available(void)
 		   : (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Frames that no rule names are filtered, so they are not expected either; those that this run sends
+ * would count as lost. */
+static int plan_expect(struct plan *plan, const struct settings *settings,
+		       struct gdrcap_error *error)
+{
+	const struct frame_match *match = &settings->layout.match;
+	int ret = 0;
+
+	if (settings->pcap[0] && match->count)
+		ret = file_frames_scan(settings->pcap, match, &plan->expect, error);
+	if (ret == 0 && plan->expect.refused)
+		ret = error_set(error, -EINVAL,
+				"match: no rule names %llu frames of %s, which this run sends to "
+				"itself: they would be filtered and count as lost; name them too, "
+				"or leave match out",
+				(unsigned long long)plan->expect.refused, settings->pcap);
+	if (ret < 0)
+		return error_of_config(error, ret);
+	if (strcmp(settings->expect, settings->pcap) != 0)
+		return file_frames_scan(settings->expect, match, &plan->expect, error);
+	plan->expect = plan->pcap;
+	return 0;
+}
+
 /* Files are read once before anything is opened: slots and pools follow from their frames. */
 static int plan_files(struct plan *plan, const struct settings *settings,
 		      struct gdrcap_error *error)
@@ -169,11 +193,9 @@ static int plan_files(struct plan *plan, const struct settings *settings,
 
 	plan->file_memory = settings->pcap_memory ? settings->pcap_memory : memory_available() / 2;
 	if (settings->pcap[0])
-		ret = file_frames_scan(settings->pcap, &plan->pcap, error);
-	if (ret == 0 && settings->expect[0] && strcmp(settings->expect, settings->pcap) == 0)
-		plan->expect = plan->pcap;
-	else if (ret == 0 && settings->expect[0])
-		ret = file_frames_scan(settings->expect, &plan->expect, error);
+		ret = file_frames_scan(settings->pcap, NULL, &plan->pcap, error);
+	if (ret == 0 && settings->expect[0])
+		ret = plan_expect(plan, settings, error);
 	plan->frame_bytes_max =
 		(uint16_t)(RTE_MAX(plan->pcap.len_max, plan->expect.len_max) + FRAME_FCS_BYTES);
 	plan->frame_bytes_max = RTE_MAX(plan->frame_bytes_max, settings_frame_bytes(settings));

@@ -139,7 +139,7 @@ static int bench_file(struct gdrcap_error *error)
 		fwrite(frame, sizeof(frame), 1, file);
 	}
 	fclose(file);
-	ret = file_frames_scan(path, &scan, error);
+	ret = file_frames_scan(path, NULL, &scan, error);
 	if (ret == 0)
 		ret = file_frames_create(&bench.file, &config, error);
 	unlink(path);

@@ -173,6 +173,30 @@ def test_own_frames():
     assert summary["match"]["applied"] == "software", summary["match"]
 
 
+def test_expected_from_a_file():
+    """What is filtered is not expected: a capture of mixed traffic passes against its own file, and what is missing of
+    the frames that are meant is lost."""
+    stream = own.Stream(0, own.prbs31(100 * 1500))
+    meant = [stream.frame(512) for _ in range(30)]
+    mixed = [frame for pair in zip(meant, [packet.data for packet in PACKETS] * 30) for frame in pair]
+    rule = "--match", "dst_mac=02:00:00:00:00:02,ethertype=0x88b5"
+    with processes.folder() as directory:
+        expect = pcapfile.write_pcap(os.path.join(directory, "expect.pcap"), mixed)
+        for frames, lost in ((mixed, 0), (meant, 0), (mixed[:20] + mixed[22:], 1), (mixed[:-2], 1)):
+            path = pcapfile.write_pcap(os.path.join(directory, "in.pcap"), frames)
+            summary = processes.run_json("capture", "--quiet", "--port", "net_pcap0,rx_pcap=%s" % path, "--expect", expect,
+                                         *rule, expect=3 if lost else 0)
+            processes.check_counts(summary, sent=30, valid=30 - lost, lost=lost, damaged=0,
+                                   filtered=len(frames) - 30 + lost)
+        none = "--match", "ethertype=0x9999"
+        result = e2e.run("capture", "--port", "net_null0", "--expect", expect, *none, expect=1)
+        assert "match accepts none of the file's 60 frames" in result.err, result
+        # What a run sends to itself is counted as sent.
+        result = e2e.run("loopback", "--pcap", expect, *rule, expect=2)
+        assert "match: no rule names 30 frames of" in result.err, result
+        processes.run_json("loopback", "--pcap", pcapfile.write_pcap(path, meant), *rule)
+
+
 def test_no_rules():
     stream = own.Stream(0, own.prbs31(10 * 1500))
     with processes.folder() as directory:

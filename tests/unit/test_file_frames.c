@@ -89,7 +89,7 @@ static int create(struct file_frames **frames, size_t memory_max, bool expect, u
 		.expect = expect,
 		.loops = loops,
 	};
-	int ret = file_frames_scan(path, &scan, &error);
+	int ret = file_frames_scan(path, NULL, &scan, &error);
 
 	return ret < 0 ? ret : file_frames_create(frames, &config, &error);
 }
@@ -119,7 +119,7 @@ static void scan_counts(void **state)
 	uint64_t bytes = 0, room = 0;
 
 	file_make(FRAMES);
-	assert_int_equal(file_frames_scan(path, &scan, &error), 0);
+	assert_int_equal(file_frames_scan(path, NULL, &scan, &error), 0);
 	unlink(path);
 	for (uint32_t i = 0; i < FRAMES; i++) {
 		bytes += test_len(i);
@@ -147,7 +147,7 @@ static void assert_due(const uint32_t *times, const uint32_t *due, uint32_t coun
 	for (uint32_t i = 0; i < count; i++)
 		pcap_frame(&bytes, times[i], 0, i, 100);
 	bytes_save(&bytes, path);
-	assert_int_equal(file_frames_scan(path, &scan, &error), 0);
+	assert_int_equal(file_frames_scan(path, NULL, &scan, &error), 0);
 	assert_int_equal(scan.steps_back, steps_back);
 	assert_int_equal(scan.gap_max_ns, gap * 1000000000);
 	assert_int_equal(scan.last_ns - scan.first_ns, due[count - 1] * UINT64_C(1000000000));
@@ -179,16 +179,16 @@ static void scan_refuses(void **state)
 	struct bytes bytes = { 0 };
 	struct file_scan scan;
 
-	assert_int_equal(file_frames_scan("/nowhere/x", &scan, &error), -ENOENT);
+	assert_int_equal(file_frames_scan("/nowhere/x", NULL, &scan, &error), -ENOENT);
 	pcap_head(&bytes, true, 262144, 1);
 	bytes_save(&bytes, path);
-	assert_int_equal(file_frames_scan(path, &scan, &error), -ENODATA);
+	assert_int_equal(file_frames_scan(path, NULL, &scan, &error), -ENODATA);
 	assert_non_null(strstr(error.text, "no frames"));
 	unlink(path);
 	pcap_frame(&bytes, 0, 0, 0, 100);
 	bytes.count--;
 	bytes_save(&bytes, path);
-	assert_int_equal(file_frames_scan(path, &scan, &error), -EINVAL);
+	assert_int_equal(file_frames_scan(path, NULL, &scan, &error), -EINVAL);
 	unlink(path);
 	bytes_free(&bytes);
 }
@@ -371,7 +371,7 @@ static void changed_files(void **state)
 			int ret;
 
 			file_make(FRAMES);
-			assert_int_equal(file_frames_scan(path, &scan, &error), 0);
+			assert_int_equal(file_frames_scan(path, NULL, &scan, &error), 0);
 			if (change == 0)
 				pcap_frame(&more, 1, 1, 0, 60); /* one more */
 			else if (change == 1)

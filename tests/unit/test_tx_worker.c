@@ -358,7 +358,7 @@ static struct file_frames *file_open(size_t memory_max, uint64_t loops, size_t c
 	for (uint32_t i = 0; i < FILE_COUNT; i++)
 		pcap_frame(&bytes, 1, i * 1000, i, file_len(i));
 	bytes_save(&bytes, path);
-	assert_int_equal(file_frames_scan(path, &scan, &error), 0);
+	assert_int_equal(file_frames_scan(path, NULL, &scan, &error), 0);
 	assert_int_equal(file_frames_create(&frames, &config, &error), 0);
 	if (cut)
 		assert_int_equal(truncate(path, (off_t)(bytes.count - cut)), 0);
