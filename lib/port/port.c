@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "port/af_packet.h"
 #include "port/dpdk_release.h"
+#include "port/held_files.h"
 #include "port/interface.h"
 #include "port/kernel_drops.h"
 #include "port/memif_stop.h"
@@ -369,6 +370,8 @@ void port_close(struct port *port)
 		if (ret < 0)
 			log_debug("vdev %s stays: %s", port->device, rte_strerror(-ret));
 	}
+	held_files_close(port->held);
+	port->held = NULL;
 }
 
 struct rte_device *port_device(const struct port *port)

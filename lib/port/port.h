@@ -16,6 +16,7 @@ struct rte_mempool;
 struct rte_device;
 struct rte_ring;
 struct kernel_drops;
+struct held_files;
 
 struct port_queues {
 	uint16_t rx_queues, tx_queues; /* 0: that direction is not used */
@@ -51,6 +52,7 @@ struct port {
 	int hears_all;		    /* a socket for which its interface is promiscuous; 0: none */
 	struct kernel_drops *drops; /* what the kernel missed for it; NULL: the driver says it, or
 				       nobody */
+	struct held_files *held;    /* that it sends into once the run starts; NULL: none */
 	/* Counters at start: ethdev statistics are since the device was opened. */
 	uint64_t missed_base, error_base, tx_error_base, tx_frames_base, tx_bytes_base;
 };

@@ -14,6 +14,7 @@
 #include "port/af_packet.h"
 #include "port/devargs.h"
 #include "port/fanout.h"
+#include "port/held_files.h"
 #include "port/interface.h"
 #include "port/kernel_drops.h"
 #include "port/memif_socket.h"
@@ -138,12 +139,18 @@ static int vdev_open(struct port *port, const char *name, const char *args, cons
 		return ret;
 	if (port->facts->interface)
 		kernel_sockets_list(&before);
+	ret = held_files_open(&port->held, name, &args, error);
+	if (ret < 0)
+		return ret;
 	log_words_forget();
 	fanout_begin();
 	ret = rte_vdev_init(port->device, args);
 	fanout_end();
-	if (ret < 0)
+	if (ret < 0) {
+		held_files_close(port->held);
+		port->held = NULL;
 		return open_refused(port, name, ret, error);
+	}
 	if (port->facts->interface && port_by_name(port, port->device) == 0 &&
 	    rte_eth_dev_info_get(port->id, &info) == 0)
 		port->drops = kernel_drops_open(&before, info.if_index, info.max_rx_queues);

@@ -328,6 +328,9 @@ int gdrcap_start(struct gdrcap_session *session, struct gdrcap_error *error)
 		cpu_next(&deal, &cpus);
 		ret = accountant_start(&session->workers.accountant, &cpus, error);
 	}
+	/* Last, before they are written. */
+	if (ret == 0)
+		ret = session_sent_files_begin(session, error);
 	if (ret == 0 && session->workers.tx_count)
 		ret = senders_start(session, &deal, error);
 	for (uint32_t i = 0; ret == 0 && i < session->sending.count; i++)

@@ -9,6 +9,7 @@
 #include <rte_common.h>
 
 #include "port/devargs.h"
+#include "port/held_files.h"
 #include "replay/pcap_file.h"
 #include "session/session.h"
 
@@ -58,6 +59,18 @@ void session_sent_files_look(struct gdrcap_session *session)
 
 	for (uint32_t p = 0; sends && p < session->settings.ports; p++)
 		look_for_unseen(session, &session->ports.pairs[p]);
+}
+
+int session_sent_files_begin(struct gdrcap_session *session, struct gdrcap_error *error)
+{
+	int ret = 0;
+
+	for (uint32_t p = 0; ret == 0 && p < session->settings.ports; p++) {
+		const struct session_pair *pair = &session->ports.pairs[p];
+
+		ret = held_files_begin(pair->both ? pair->rx.held : pair->tx.held, error);
+	}
+	return ret;
 }
 
 static void files_look(struct gdrcap_session *session, struct session_pair *pair,

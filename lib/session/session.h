@@ -296,6 +296,8 @@ uint64_t session_sender_may_lose(const struct gdrcap_session *session, uint32_t 
 void session_senders_judge(struct gdrcap_session *session);
 /* Before they start: says of which files nobody will know whether they took everything. */
 void session_sent_files_look(struct gdrcap_session *session);
+/* Empties them: the senders start next. */
+int session_sent_files_begin(struct gdrcap_session *session, struct gdrcap_error *error);
 /* Of a file that is played at its own times: before the start, and in each look at a run. file_times.c. */
 void session_file_times_tell(const struct gdrcap_session *session);
 void session_file_times_watch(struct gdrcap_session *session);

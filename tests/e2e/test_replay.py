@@ -45,6 +45,29 @@ def check_same(got, wanted):
 
 # ---- the frames ----
 
+def test_failed_start_keeps_the_file():
+    """What is sent into a file replaces it when the run starts: one that cannot start leaves it as it is, and makes none."""
+    run = "replay", "--quiet", "--frames", "100", "--frame-size", "64"
+    with processes.folder() as directory:
+        path, link, absent = (os.path.join(directory, name) for name in ("there", "link", "absent"))
+        with open(path, "wb") as file:
+            file.write(b"precious" * 10000)
+        os.link(path, link)
+        for port in (path, absent):
+            port = "net_pcap0,tx_pcap=" + port
+            for status, *arguments in ((1, port, "--tx-port", "net_af_packet0,iface=nowhere9"), (2, port, "--queues", "2"),
+                                       (1, port + ",tx_pcap=/nowhere/at/all", "--queues", "2")):
+                e2e.run(*run, "--tx-port", *arguments, expect=status)
+                assert os.path.getsize(path) == 80000 and not os.path.exists(absent), arguments
+        for port in (path, absent):
+            processes.run_json(*run, "--tx-port", "net_pcap0,tx_pcap=" + port)
+            assert len(pcapfile.read(port)) >= 100  # and the end of the stream
+        assert os.path.samefile(path, link)
+        both = "net_pcap0,tx_pcap=%s,tx_pcap=%s" % (path, absent)
+        processes.run_json(*run, "--queues", "2", "--tx-port", both)
+        assert len(pcapfile.read(path)) >= 50 and len(pcapfile.read(absent)) >= 50
+
+
 def test_to_a_full_disk():
     """The driver of files does not say that a write failed: the file is looked at."""
     def limit():
