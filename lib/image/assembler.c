@@ -274,28 +274,6 @@ static void stream_limit(struct assembler *assembler, struct assembler_stream *s
 			slot_close(assembler, &assembler->slot[slot], GDRCAP_IMAGE_NEWER);
 }
 
-/* Whether the image is another sender's than the stream's, which was not silent since. */
-static bool is_alien(const struct assembler *assembler, struct assembler_stream *stream,
-		     const struct place_head *head)
-{
-	if (assembler->config.view->layout.legs != 1)
-		return false;
-	if (!stream->has_sender || stream->sender_silences != stream->silences) {
-		stream->sender = head->sender;
-		stream->sender_silences = stream->silences;
-		stream->has_sender = true;
-		return false;
-	}
-	if (memcmp(&stream->sender, &head->sender, sizeof(head->sender)) == 0)
-		return false;
-	if (!stream->has_other) {
-		stream->other = head->sender;
-		stream->other_number = head->number;
-		stream->has_other = true;
-	}
-	return true;
-}
-
 static void image_begin(struct assembler *assembler, uint64_t came,
 			const struct place_record *record)
 {
@@ -304,7 +282,7 @@ static void image_begin(struct assembler *assembler, uint64_t came,
 	struct assembler_stream *stream = &assembler->stream[record->stream];
 
 	*entry = (struct assembler_slot){
-		.alien = is_alien(assembler, stream, head),
+		.alien = assembler_is_alien(assembler, stream, head),
 		.owner = entry->owner,
 		.ones = entry->ones,
 		.number = head->number,
@@ -432,37 +410,6 @@ void assembler_add(struct assembler *assembler, uint64_t came, const struct plac
 
 /* ---- rounds ---- */
 
-/* The counters of two CPUs may differ a little, and a thread move from one to the other. */
-static bool is_over(uint64_t now, uint64_t since, uint64_t ticks)
-{
-	return (int64_t)(now - since) > (int64_t)ticks;
-}
-
-/* So that nothing complete waits longer for it than `timeout`. */
-static bool image_holds_up(const struct assembler *assembler, uint64_t now,
-			   const struct assembler_slot *entry)
-{
-	for (uint32_t slot = entry->newer; slot != ASSEMBLER_NONE;
-	     slot = assembler->slot[slot].newer) {
-		const struct assembler_slot *newer = &assembler->slot[slot];
-
-		if (newer->state != ASSEMBLER_OPEN && newer->end == GDRCAP_IMAGE_COMPLETE &&
-		    is_over(now, newer->last, assembler->config.timeout))
-			return true;
-	}
-	return false;
-}
-
-static bool image_is_due(const struct assembler *assembler, uint64_t now,
-			 const struct assembler_slot *entry)
-{
-	const struct assembler_config *config = &assembler->config;
-
-	return is_over(now, entry->last, config->timeout) ||
-	       (entry->ends && is_over(now, entry->ended, config->linger)) ||
-	       image_holds_up(assembler, now, entry);
-}
-
 static bool stream_round(struct assembler *assembler, uint64_t now, uint64_t seen,
 			 struct assembler_stream *stream)
 {
@@ -474,8 +421,8 @@ static bool stream_round(struct assembler *assembler, uint64_t now, uint64_t see
 
 		if (entry->state != ASSEMBLER_OPEN)
 			continue;
-		if (!image_is_due(assembler, seen, entry)) {
-			waits = image_is_due(assembler, now, entry);
+		if (!assembler_is_due(assembler, seen, entry)) {
+			waits = assembler_is_due(assembler, now, entry);
 			break;
 		}
 		slot_close(assembler, entry, GDRCAP_IMAGE_TIMEOUT);
@@ -491,8 +438,8 @@ static bool stream_forget(struct assembler *assembler, uint64_t now, uint64_t se
 	struct assembler_stream *stream = &assembler->stream[s];
 	struct place_shared *shared = shared_of(assembler);
 
-	if (!is_over(seen, stream->active, assembler->config.timeout))
-		return is_over(now, stream->active, assembler->config.timeout);
+	if (!image_time_over(seen, stream->active, assembler->config.timeout))
+		return image_time_over(now, stream->active, assembler->config.timeout);
 	assembler->active &= ~((uint64_t)1 << s);
 	stream->anew = true;
 	stream->silences++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between assembler.c and assembler_counts.c. */
+/* Between assembler.c, assembler_counts.c, image_time.c and image_conflict.c. */
 #ifndef GDRCAP_ASSEMBLER_INTERNAL_H
 #define GDRCAP_ASSEMBLER_INTERNAL_H
 
@@ -19,5 +19,15 @@ void assembler_count_rest(struct assembler *assembler);
 bool assembler_count_image(struct assembler *assembler, struct assembler_slot *entry);
 /* Nobody had taken it. */
 void assembler_count_taken_back(struct assembler *assembler, const struct assembler_slot *entry);
+
+/* The image that `head` tells of is another sender's than the stream's, which was not silent since. */
+bool assembler_is_alien(const struct assembler *assembler, struct assembler_stream *stream,
+			const struct place_head *head);
+
+/* More than `ticks` after `since`. */
+bool image_time_over(uint64_t now, uint64_t since, uint64_t ticks);
+/* One that is open is closed by time. */
+bool assembler_is_due(const struct assembler *assembler, uint64_t now,
+		      const struct assembler_slot *entry);
 
 #endif

@@ -3,8 +3,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "image/assembler.h"
+#include "image/assembler_internal.h"
 
 static void sender_text(const struct image_sender *sender, char *to, size_t bytes)
 {
@@ -22,6 +23,28 @@ static void sender_text(const struct image_sender *sender, char *to, size_t byte
 		 mac[3], mac[4], mac[5], vlan, ip[0] ? " " : "",
 		 sender->ip_bytes == 16 && port[0] ? "[" : "", ip,
 		 sender->ip_bytes == 16 && port[0] ? "]" : "", port);
+}
+
+/* Whether the image is another sender's than the stream's, which was not silent since. */
+bool assembler_is_alien(const struct assembler *assembler, struct assembler_stream *stream,
+			const struct place_head *head)
+{
+	if (assembler->config.view->layout.legs != 1)
+		return false;
+	if (!stream->has_sender || stream->sender_silences != stream->silences) {
+		stream->sender = head->sender;
+		stream->sender_silences = stream->silences;
+		stream->has_sender = true;
+		return false;
+	}
+	if (memcmp(&stream->sender, &head->sender, sizeof(head->sender)) == 0)
+		return false;
+	if (!stream->has_other) {
+		stream->other = head->sender;
+		stream->other_number = head->number;
+		stream->has_other = true;
+	}
+	return true;
 }
 
 int assembler_conflict(const struct assembler *assembler, uint32_t *at,

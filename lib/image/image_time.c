@@ -1,6 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What time will do to images that are open, and when: as assembler_round() does it. */
-#include "image/assembler.h"
+/* What time does to images that are open, and when it will. */
+#include "image/assembler_internal.h"
+
+/* The counters of two CPUs may differ a little, and a thread move from one to the other. */
+bool image_time_over(uint64_t now, uint64_t since, uint64_t ticks)
+{
+	return (int64_t)(now - since) > (int64_t)ticks;
+}
+
+/* So that nothing complete waits longer for it than `timeout`. */
+static bool image_holds_up(const struct assembler *assembler, uint64_t now,
+			   const struct assembler_slot *entry)
+{
+	for (uint32_t slot = entry->newer; slot != ASSEMBLER_NONE;
+	     slot = assembler->slot[slot].newer) {
+		const struct assembler_slot *newer = &assembler->slot[slot];
+
+		if (newer->state != ASSEMBLER_OPEN && newer->end == GDRCAP_IMAGE_COMPLETE &&
+		    image_time_over(now, newer->last, assembler->config.timeout))
+			return true;
+	}
+	return false;
+}
+
+bool assembler_is_due(const struct assembler *assembler, uint64_t now,
+		      const struct assembler_slot *entry)
+{
+	const struct assembler_config *config = &assembler->config;
+
+	return image_time_over(now, entry->last, config->timeout) ||
+	       (entry->ends && image_time_over(now, entry->ended, config->linger)) ||
+	       image_holds_up(assembler, now, entry);
+}
 
 static uint64_t sooner(uint64_t a, uint64_t b)
 {
