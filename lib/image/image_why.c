@@ -15,6 +15,8 @@ static const struct {
 		"that no rule of match names" },
 	[IMAGE_WHY_NOT_UDP] = { "not_udp",
 		"that are not UDP over IPv4 or IPv6 (EtherType 0x%04x)" },
+	[IMAGE_WHY_IPV6_HEADER] = { "ipv6_header",
+		"of IPv6 with next header %u, which is not UDP (17); extension headers are not followed" },
 	[IMAGE_WHY_TAG] = { "tag",
 		"with EtherType 0x%04x behind %u VLAN tags; up to two tags of 0x8100 or 0x88a8 are read" },
 	[IMAGE_WHY_FRAGMENT] = { "fragment",

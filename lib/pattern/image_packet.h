@@ -155,6 +155,8 @@ GDRCAP_HD uint32_t image_udp_at(image_frame frame, uint32_t len, uint32_t type, 
 		if (image_u8(frame, at + 6) == 44)
 			return (uint32_t)image_refuse(packet, IMAGE_FILTERED, IMAGE_WHY_FRAGMENT, 0,
 						      0);
+		return (uint32_t)image_refuse(packet, IMAGE_FILTERED, IMAGE_WHY_IPV6_HEADER,
+					      image_u8(frame, at + 6), 0);
 	}
 	return (uint32_t)image_refuse(packet, IMAGE_FILTERED, IMAGE_WHY_NOT_UDP, type, 0);
 }

@@ -12,6 +12,7 @@ enum image_why {
 	/* filtered */
 	IMAGE_WHY_RULE,
 	IMAGE_WHY_NOT_UDP,
+	IMAGE_WHY_IPV6_HEADER,
 	IMAGE_WHY_TAG,
 	IMAGE_WHY_FRAGMENT, /* its first one is a misfit */
 	IMAGE_WHY_GVCP,

@@ -40,6 +40,14 @@ def fragment(offset, more):
     return bytes(frame)
 
 
+def ipv6(*headers):
+    """The frame over IPv6, with extension headers of 8 bytes."""
+    frame = gvsp()
+    data = b"".join(bytes([after]) + bytes(7) for after in (*headers[1:], 17)) + frame[34:] if headers else frame[34:]
+    return (frame[:12] + b"\x86\xdd" + struct.pack(">IHBB", 6 << 28, len(data), headers[0] if headers else 17, 64) +
+            bytes(32) + data)
+
+
 # name, misfit, layout, frame, words
 REFUSED = (
     ("tag", False, GVSP, tagged(0x9100), "0x9100 behind 0 VLAN tags"),
@@ -47,6 +55,10 @@ REFUSED = (
     ("fragment", True, GVSP, fragment(0, 1), "are not put together"),
     ("fragment", False, GVSP, fragment(64, 0), "are not put together"),
     ("not_udp", False, GVSP, bytes(12) + b"\x08\x06" + bytes(46), "EtherType 0x0806"),
+    ("ipv6_header", False, GVSP, ipv6(0), "next header 0, which is not UDP (17); extension headers are not followed"),
+    ("ipv6_header", False, GVSP, ipv6(60, 43), "next header 60,"),
+    ("ipv6_header", False, GVSP, ipv6(58), "next header 58,"),
+    ("fragment", False, GVSP, ipv6(44), "are not put together"),
     ("udp_length", True, GVSP, gvsp()[:-100], "says 516 bytes, and 416 are there"),
     ("gvsp_format", False, GVSP, gvsp(kind=4), "packet format 4"),
     ("gvsp_format", False, GVSP, gvsp(kind=7), "packet format 7"),
