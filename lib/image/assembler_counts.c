@@ -160,23 +160,17 @@ static uint64_t runs_between(const struct assembler_stream *stream, uint64_t las
 
 void assembler_count_no_room(struct assembler *assembler, const struct place_record *record)
 {
-	struct gdrcap_image_counts *counts = &assembler->frames;
+	struct assembler_stream *stream;
 
-	if (record->stream < PLACE_STREAMS_MAX) {
-		struct assembler_stream *stream = &assembler->stream[record->stream];
-
-		runs_restart(stream, record->number, assembler->config.view->layout.late);
-		if (!runs_add(stream, record->number))
-			return;
-		counts = &stream->counts;
-	} else {
-		if (assembler->has_nobody && assembler->nobody == record->number)
-			return;
-		assembler->has_nobody = true;
-		assembler->nobody = record->number;
-	}
-	counts->begun++;
-	counts->dropped++;
+	/* Of a stream too many: no record says which, so images cannot be told apart. */
+	if (record->stream >= PLACE_STREAMS_MAX)
+		return;
+	stream = &assembler->stream[record->stream];
+	runs_restart(stream, record->number, assembler->config.view->layout.late);
+	if (!runs_add(stream, record->number))
+		return;
+	stream->counts.begun++;
+	stream->counts.dropped++;
 }
 
 static void count_number(struct assembler *assembler, struct assembler_stream *stream,

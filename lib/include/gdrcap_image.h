@@ -150,7 +150,8 @@ struct gdrcap_image_counts {
 	uint64_t duplicate; /**< all that they brought was there */
 	uint64_t late;	    /**< with data of images that had been handed out, or newer ones had */
 	uint64_t
-		no_room; /**< of images for which no buffer was free; of streams that are too many */
+		no_room; /**< of images for which no buffer was free; of streams that are too many: these
+			  * frames are in no stream's counts, and their images in no count at all */
 	uint64_t misfit; /**< meant, and wrong; of a stream: 0, since what they name may be wrong */
 	uint64_t filtered; /**< not meant: told with the first description */
 	uint64_t begun, complete, incomplete;

@@ -153,6 +153,26 @@ static void judge_no_image(const struct results *results, struct reasons *reason
 			     "sends (--explain-image), and do the rules let it pass?");
 }
 
+/* Frames of streams that are too many: what no stream has of those without room. */
+static void judge_more_streams(const struct results *results, struct reasons *reasons)
+{
+	char count[TEXT_COUNT_BYTES];
+	uint64_t frames = 0;
+
+	for (uint32_t i = 0; i < results->image_count; i++) {
+		const struct results_images *images = &results->images[i];
+
+		frames += images->counts.no_room;
+		for (uint32_t s = 0; s < images->stream_count; s++)
+			frames -= images->streams[s].counts.no_room;
+	}
+	if (frames)
+		add(reasons,
+		    "%s frame%s of streams beyond the first %u, whose images are not handed out, and not "
+		    "counted; receive fewer streams (match), or check stream.at",
+		    text_count(count, frames), frames == 1 ? "" : "s", GDRCAP_IMAGE_STREAMS_MAX);
+}
+
 static void judge_images(const struct results *results, struct reasons *reasons)
 {
 	struct gdrcap_image_counts total;
@@ -160,6 +180,7 @@ static void judge_images(const struct results *results, struct reasons *reasons)
 	results_images_total(results, &total);
 	add_count(reasons, total.incomplete, "image", "incomplete");
 	add_count(reasons, total.dropped, "image", "dropped");
+	judge_more_streams(results, reasons);
 	add_count(reasons, total.skipped, "image", "skipped");
 	if (total.conflict)
 		judge_conflicts(results, total.conflict, reasons);

@@ -131,3 +131,20 @@ def test_fields_as_streams():
         assert summary["images"][0]["frames"]["misfit"] == 8, summary["images"]
         summary = capture(folder, RTP + ",stream.at=16,stream.bit=0,stream.bits=1", frames, expect=0)
     assert [stream["complete"] for stream in summary["images"][0]["streams"]] == [1, 1], summary["images"]
+
+
+def test_streams_beyond_64():
+    """Their frames are counted, in no stream, and fail the run; images of streams that have no place are in no count."""
+    layout = ("{base: frame, number: {at: 14, bytes: 4}, stream: {at: 18, bytes: 2}, place: {at: 20, bytes: 2}, piece: 100, "
+              "bytes: 300, data: {payload: 24, length: {at: 22, bytes: 2}}, ring: 256, timeout: 60},match=ethertype=0x88b6")
+    for streams in (64, 80):
+        frames = [bytes(12) + struct.pack(">HIHHH", 0x88b6, number, stream, 100 * piece, 100) + bytes(100)
+                  for number in range(2) for stream in range(streams) for piece in range(3)]
+        with processes.folder() as folder:
+            summary = capture(folder, layout, frames, expect=3 if streams > 64 else 0)
+        found, = summary["images"]
+        assert found["begun"] == found["complete"] == 128 and found["dropped"] == 0, found
+        assert found["frames"]["no_room"] == 6 * (streams - 64), found["frames"]
+        assert len(found["streams"]) == 64 and not any(stream["frames"]["no_room"] for stream in found["streams"]), found
+        said = "\n".join(summary["errors"])
+        assert ("96 frames of streams beyond the first 64" in said) == (streams > 64), said
