@@ -137,8 +137,6 @@ struct assembler {
 	struct {
 		uint64_t frames, values; /* of the first: image_refuse() */
 	} refused[2][IMAGE_WHYS];	 /* filtered, misfits */
-	uint64_t nobody; /* number of the last image of a stream too many, with has_nobody */
-	bool has_nobody;
 	uint32_t incomplete_count;
 	struct gdrcap_incomplete incomplete[GDRCAP_INCOMPLETE_MAX];
 	struct assembler_stream stream[PLACE_STREAMS_MAX];

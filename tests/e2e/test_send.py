@@ -9,6 +9,8 @@ import re
 import socket
 import struct
 import subprocess
+import threading
+import time
 
 import pytest
 
@@ -113,14 +115,38 @@ def stopped(port, tx_port, how, pair):
     return (*map(int, found.groups()), result.err)
 
 
+class Delays(threading.Thread):
+    """How many ms at most a thread waited for a core while this block ran."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.most, self.over = 0, threading.Event()
+
+    def run(self):
+        while not self.over.is_set():
+            began = time.monotonic()
+            time.sleep(0.002)
+            self.most = max(self.most, 1000 * (time.monotonic() - began) - 2)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.join()
+
+
 def stops_soon(stop):
-    """A stop takes 100 ms, where this machine lets it: of some, one does."""
-    least = stop()
+    """A stop takes 100 ms, and what the threads that hand it on to each other wait for cores: of some, one does."""
+    least = []
     for _ in range(40):
-        if least <= 100:
+        with Delays() as delays:
+            ms = stop()
+        if ms <= 100 + 3 * delays.most:
             return
-        least = min(least, stop())
-    raise AssertionError("no stop took 100 ms or less, the fastest %d" % least)
+        least = min(least or [ms], [ms])
+    raise AssertionError("no stop took 100 ms or less, the fastest %d" % least[0])
 
 
 def link_down(driver):

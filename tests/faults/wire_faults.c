@@ -6,6 +6,7 @@
  */
 #include "wire_faults.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -295,6 +296,19 @@ static bool line_next(struct line *line, struct rte_mbuf **m)
 	return false;
 }
 
+/* One sleep: many short ones last much longer where others want the core. */
+static void sleep_ms(uint64_t ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec +=
+		(time_t)(ms / 1000) + (until.tv_nsec + (long)(ms % 1000) * 1000000) / 1000000000;
+	until.tv_nsec = (until.tv_nsec + (long)(ms % 1000) * 1000000) % 1000000000;
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+		;
+}
+
 /* The receiver's thread is held in its poll: as if it had no core, or for ever. */
 static void line_nap(struct line *line)
 {
@@ -307,9 +321,8 @@ static void line_nap(struct line *line)
 			continue;
 		while (fault->knob == KNOB_HANG)
 			nanosleep(&tick, NULL);
-		for (uint64_t ms = 0; fault->knob == KNOB_NAP && !line->napped && ms < fault->value;
-		     ms++)
-			nanosleep(&tick, NULL);
+		if (fault->knob == KNOB_NAP && !line->napped)
+			sleep_ms(fault->value);
 		line->napped |= fault->knob == KNOB_NAP;
 	}
 }

@@ -92,6 +92,7 @@ static const struct {
 	{ "cores", "0", SAME, SAME },
 	{ "seconds", "7", SAME, SAME },
 	{ "frames", "7", "api_host", "api_gpu" },
+	{ "images", "7", "image_config", "image_config" },
 	{ "start_at", "+7", SAME, SAME },
 	{ "quiet", "7", SAME, SAME },
 	{ "end", "never", REFUSED, REFUSED },
