@@ -63,7 +63,7 @@ def test_two_cameras_with_the_same_ids():
         assert found["frames"]["conflict"] >= 20 * (images.PIECES - 1), found
         row, = found["conflicts"]
         assert row["other"] == "sender", row
-        assert (row["stream"], row["number"], row["frames"]) == (0, 0, found["frames"]["conflict"]), row
+        assert (row["stream"], row["frames"]) == (0, found["frames"]["conflict"]) and row["number"] in range(20), row
         assert (row["first"], row["second"]) == NAMES, row
         assert NAMES[0] in errors and NAMES[1] in errors and "legs=2" in errors, errors
         # The second sender sends the same pixels, and is a conflict all the same: legs=2 was not set.

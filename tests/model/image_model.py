@@ -49,6 +49,7 @@ class Stream:
         self.turns = deque(maxlen=TURNS)  # the last images that came: of those without a buffer the number
         self.runs = []  # numbers without a buffer, the last RUNS, and how many silences were before each
         self.active, self.silences, self.anew = None, 0, False
+        self.sender, self.sender_silences = None, 0  # who began its first image since the last silence
         self.counts = dict.fromkeys(COUNTS, 0)
 
 
@@ -71,7 +72,7 @@ class Model:
     def __init__(self, case):
         self.__dict__.update(case)
         self.now, self.streams, self.known_images = 0, [], {}
-        self.free, self.offered, self.nobody = self.ring, deque(), None
+        self.free, self.offered = self.ring, deque()
         self.whole = []  # complete, handed out and known until the round's end
         self.counts = dict.fromkeys(COUNTS, 0)
         self.row_pieces = -(-self.row // self.piece)
@@ -228,18 +229,26 @@ class Model:
         """A piece that ends within itself lacks its end, if others follow."""
         return image.short is not None and past > image.short + 1
 
+    def is_alien(self, stream, sender):
+        """Another sender than the stream's, which was not silent since that one came."""
+        if self.legs != 1:
+            return False
+        if stream.sender is None or stream.sender_silences != stream.silences:
+            stream.sender, stream.sender_silences = sender, stream.silences
+        return sender != stream.sender
+
     def collect(self, group):
         outcome, stream, number, image = group[0][:4]
         counts = stream.counts if stream else self.counts
-        counts['second_leg' if outcome == 'duplicate' and self.legs == 2 else outcome] += len(group)
+        if image and not image.begun:
+            image.alien = self.is_alien(stream, image.senders[0])
+        alien = image and image.alien and outcome in ('placed', 'duplicate')
+        counts['conflict' if alien else 'second_leg' if outcome == 'duplicate' and self.legs == 2 else outcome] += len(group)
         if outcome == 'placed' and image or outcome == 'no_room' and stream:
             stream.active = self.now
-        if outcome == 'no_room':
-            if self.is_first_without(stream, number):
-                counts['begun'] += 1
-                counts['dropped'] += 1
-            if not stream:
-                self.nobody = number
+        if outcome == 'no_room' and stream and self.is_first_without(stream, number):
+            counts['begun'] += 1
+            counts['dropped'] += 1
         if image is None:
             return
         if not image.begun:
@@ -274,8 +283,6 @@ class Model:
 
     def is_first_without(self, stream, number):
         """A frame of this image found no buffer: of others of it that was not told yet."""
-        if not stream:
-            return self.nobody != number
         runs = [entry for entry in stream.runs if entry[1] == stream.silences]
         if max([run[-1] for run, _ in runs], default=number) - number > self.late:  # begins anew
             runs = stream.runs = []
