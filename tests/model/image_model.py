@@ -190,7 +190,9 @@ class Model:
                 past = piece + 1
                 new = payload[at - place:at - place + size]
                 if piece in image.present:
-                    differs |= self.converts(new) != self.converts(bytes(image.data[at + i] for i in range(size)))
+                    # of a piece that was short what is behind it is of an older image: another byte, but for a chance
+                    there = [image.data.get(at + i) for i in range(size)]
+                    differs |= None in there or self.converts(new) != self.converts(bytes(there))
                     continue
                 image.present.add(piece)
                 image.data.update(enumerate(new, at))
