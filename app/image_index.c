@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "summary/results.h"
+
 char *image_index_path(const char *images)
 {
 	char *path;
@@ -37,12 +39,6 @@ int image_about_fill(struct image_about *about, const struct gdrcap_image *image
 
 static void line_print(FILE *to, const struct image_about *about, uint64_t at)
 {
-	static const char *const ends[] = {
-		[GDRCAP_IMAGE_COMPLETE] = "complete",
-		[GDRCAP_IMAGE_NEWER] = "newer",
-		[GDRCAP_IMAGE_TIMEOUT] = "timeout",
-		[GDRCAP_IMAGE_STOPPED] = "stopped",
-	};
 	const struct gdrcap_image *image = &about->image;
 
 	fprintf(to,
@@ -51,7 +47,7 @@ static void line_print(FILE *to, const struct image_about *about, uint64_t at)
 		",\"first_time\":%" PRIu64 ",\"last_time\":%" PRIu64
 		",\"end\":\"%s\",\"missing\":[",
 		image->seq, image->number, image->stream_id, at, image->bytes, image->timestamp,
-		image->first_time, image->last_time, ends[image->end]);
+		image->first_time, image->last_time, results_end_names[image->end]);
 	for (int i = 0; i < about->ranges; i++)
 		fprintf(to, "%s[%" PRIu64 ",%" PRIu64 "]", i ? "," : "", about->missing[i].from,
 			about->missing[i].bytes);

@@ -358,7 +358,7 @@ static int accounts_create(struct gdrcap_session *session, struct gdrcap_error *
 		.pattern = &session->frames.pattern,
 		.expect = session->frames.expect ? &session->frames.expect->view : NULL,
 	};
-	/* Its writer wakes nobody. */
+	/* The saver's writer does not wake the accountant when it has room again. */
 	const bool save_waits = session->frames.save && session_reads_files_only(session);
 	int ret = accountant_create(&session->workers.accountant, session->workers.rx_rings,
 				    session->workers.rx_count, &config, session->frames.save);

@@ -103,6 +103,8 @@ bool results_receive(const struct results *results);
 void results_images_add(struct gdrcap_image_counts *total,
 			const struct gdrcap_image_counts *counts);
 void results_images_total(const struct results *results, struct gdrcap_image_counts *total);
+/* By enum gdrcap_image_end. */
+extern const char *const results_end_names[];
 
 /* Reasons that `gdrcap merge` looks for: a frame that one receiver lacks may be at another. */
 #define REASON_DAMAGED "damaged"

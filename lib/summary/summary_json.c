@@ -69,7 +69,7 @@ static const char *const step_names[] = {
 	[GDRCAP_STEP_FAILED] = "failed",
 	[GDRCAP_STEP_SKIPPED] = "skipped",
 };
-static const char *const end_names[] = {
+const char *const results_end_names[] = {
 	[GDRCAP_IMAGE_COMPLETE] = "complete",
 	[GDRCAP_IMAGE_NEWER] = "newer",
 	[GDRCAP_IMAGE_TIMEOUT] = "timeout",
@@ -393,9 +393,9 @@ static json_t *incomplete_to_json(const struct results_images *images)
 			 json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "number",
 				   json_count(image->number), "stream",
 				   json_count(image->stream_id), "by",
-				   end_names[image->end <= GDRCAP_IMAGE_STOPPED
-						     ? image->end
-						     : GDRCAP_IMAGE_STOPPED],
+				   results_end_names[image->end <= GDRCAP_IMAGE_STOPPED
+							     ? image->end
+							     : GDRCAP_IMAGE_STOPPED],
 				   "pieces", json_count_if(image->pieces != 0, image->pieces),
 				   "received", json_count(image->received), "ranges",
 				   json_count(image->ranges), "missing", missing));

@@ -85,7 +85,7 @@ static void accountant_save(struct accountant *accountant, uint32_t queue, uint6
 		accountant_release(accountant, queue, hold);
 }
 
-/* What a saver has no room for stays in the ring, but at the stop: nobody waits for it then. */
+/* A burst that the saver has no room for stays in the ring. At the stop the accountant takes it all the same. */
 static bool saver_has_room(const struct accountant *accountant, uint32_t queue)
 {
 	return !accountant->save || atomic_load_explicit(&accountant->stop, memory_order_relaxed) ||

@@ -44,7 +44,7 @@ static void earliest_of_all(void **state)
 	uint64_t now;
 
 	(void)state;
-	/* nobody knows of the other source */
+	/* the other source has not said when its next frame is due */
 	source_clock_hold(&clock_, 0, 1000, false);
 	assert_int_equal(next(), 0);
 	source_clock_hold(&clock_, 1, 1003, false);
@@ -147,7 +147,7 @@ static void threads(void **state)
 			sched_yield();
 			continue;
 		}
-		/* nobody is behind the time that it moves to, nor has anybody passed it */
+		/* no source has placed a frame that is due after the limit */
 		for (uint32_t i = 0; i < SOURCES; i++)
 			assert_true(atomic_load_explicit(&placed[i], memory_order_relaxed) <=
 				    now + STEP);
