@@ -45,8 +45,7 @@
 /* What a poll reads, a word a lane: the ready line, and what is beside it. */
 #define READY_WORDS ((uint32_t)(sizeof(struct burst_ready) / 8))
 #define POLL_WORDS (1 + BURST_INLINE_MAX)
-#define STOP_LANE 31u
-static_assert(POLL_WORDS <= STOP_LANE, "a lane a word");
+static_assert(POLL_WORDS <= 32, "a lane a word");
 #define WORDS_A_LINE 8u /* of host memory */
 
 /* Cache lines that a poll reads from the ring, but for the stop word's; the bench counts them. */
@@ -121,51 +120,50 @@ struct ring_seen {
 	bool wide;     /* lanes have one; else only lane 0 has */
 };
 
-/* STOP, as the take warp sees it. */
-struct ring_stop {
-	uint32_t word; /* of the last poll; 0 too where that did not ask. The same in all lanes */
-	/* STOP_LANE's: the clock when its last read was over; whether the next poll is to ask */
-	uint32_t answer;
-	bool due;
+/* What the take warp needs for each burst, in registers: the bus waits for what is read from shared memory between a
+ * poll's answer and the next poll. */
+struct ring_taker {
+	struct burst_ring_view ring;
+	uint32_t burst_bits, step;
+	bool has_order, inlines;
 };
 
-/* As if the word had just been read. */
-__device__ __forceinline__ struct ring_stop ring_stop_begin(void)
+__device__ __forceinline__ struct ring_taker ring_taker_of(const struct ring_shared &s)
 {
-	return { 0, (uint32_t)clock64(), false };
+	return { s.ring, s.burst_bits, s.job.workers_per_ring, s.role_has_order != 0,
+		 s.inlines != 0 };
 }
 
-/* Before a poll; seldom, for it takes a busy block's time. */
-__device__ __forceinline__ void ring_stop_look(struct ring_stop *stop)
+/* STOP, if it is due; *answer: the clock when its last answer came. The same in all lanes. */
+__device__ __forceinline__ bool ring_stopped(const struct burst_ring_view &ring, uint32_t *answer)
 {
-	stop->due = lane_index() == STOP_LANE && (uint32_t)clock64() - stop->answer >= STOP_TICKS;
+	bool stopped;
+
+	if (!__any_sync(WARP_ALL, (uint32_t)clock64() - *answer >= STOP_TICKS))
+		return false;
+	stopped = __any_sync(WARP_ALL, load_relaxed_system(ring.stop));
+	*answer = (uint32_t)clock64();
+	return stopped;
 }
 
 /*
- * One poll by the take warp: the ready word, with `wide` the descriptors beside it, and if it is due the
- * stop word, all in one round trip. TAKE: the acquire of lane 0; __syncwarp() hands its request on to the
- * other lanes.
+ * One poll by the take warp: the ready word, with `wide` the descriptors beside it, in one round trip. TAKE: the
+ * acquire of lane 0; __syncwarp() hands its request on to the other lanes.
  */
-__device__ __forceinline__ struct ring_seen
-ring_poll(const struct burst_ring_view &ring, uint64_t burst, bool wide, struct ring_stop *stop)
+__device__ __forceinline__ struct ring_seen ring_poll(const struct burst_ring_view &ring,
+						      uint64_t burst, bool wide)
 {
 	const uint32_t words = wide ? POLL_WORDS : 1, lane = lane_index();
 	const uint64_t slot = burst & ring.burst_mask;
 	const uint64_t *at = &ring.ready[slot].word + lane;
 	struct ring_seen seen = { 0, 0, wide };
-	uint32_t stop_word = 0;
 
 	RING_READS((words + WORDS_A_LINE - 1) / WORDS_A_LINE);
 	if (lane >= READY_WORDS)
 		at = &ring.beside[slot].desc[lane - READY_WORDS];
-	if (stop->due)
-		stop_word = load_relaxed_system(ring.stop);
 	if (lane < words)
 		seen.mine = load_acquire_system(at);
 	seen.word = __shfl_sync(WARP_ALL, seen.mine, 0);
-	stop->word = __shfl_sync(WARP_ALL, stop_word, STOP_LANE);
-	if (stop->due)
-		*stop = { stop->word, (uint32_t)clock64(), false };
 	__syncwarp();
 	return seen;
 }
@@ -174,22 +172,21 @@ ring_poll(const struct burst_ring_view &ring, uint64_t burst, bool wide, struct 
  * Waits for `burst`; *seen is what an earlier poll saw, then the poll that saw it. `wide` until
  * nothing has come for long. False: stopped.
  */
-__device__ __forceinline__ bool ring_wait(const struct ring_shared &s, uint64_t burst, bool wide,
-					  struct ring_seen *seen, struct ring_stop *stop)
+__device__ __forceinline__ bool ring_wait(const struct ring_taker &t, uint64_t burst, bool wide,
+					  struct ring_seen *seen, uint32_t *answer)
 {
-	const uint32_t sleep_max_ns = s.ring.free_word ? POLL_SLEEP_NEAR_NS : POLL_SLEEP_MAX_NS;
+	const uint32_t sleep_max_ns = t.ring.free_word ? POLL_SLEEP_NEAR_NS : POLL_SLEEP_MAX_NS;
 	uint32_t sleep_ns = POLL_SLEEP_FIRST_NS;
 
-	for (uint32_t polls = 0; !burst_word_is(seen->word, burst, s.burst_bits); polls++) {
-		*seen = ring_poll(s.ring, burst, wide && sleep_ns < POLL_SLEEP_MAX_NS, stop);
-		if (stop->word)
-			return false;
-		if (burst_word_is(seen->word, burst, s.burst_bits))
+	for (uint32_t polls = 0; !burst_word_is(seen->word, burst, t.burst_bits); polls++) {
+		*seen = ring_poll(t.ring, burst, wide && sleep_ns < POLL_SLEEP_MAX_NS);
+		if (burst_word_is(seen->word, burst, t.burst_bits))
 			break;
 		__nanosleep(sleep_ns);
 		if (polls % POLLS_PER_SLEEP == POLLS_PER_SLEEP - 1) {
 			sleep_ns = min(sleep_ns * 2, sleep_max_ns);
-			ring_stop_look(stop);
+			if (ring_stopped(t.ring, answer))
+				return false;
 		}
 	}
 	return true;
@@ -227,10 +224,9 @@ __device__ __forceinline__ void burst_give_inline(const struct ring_shared &s, s
 }
 
 /* Brings the burst's descriptors and request into *in, and asks for the next burst meanwhile. */
-__device__ __forceinline__ struct ring_seen burst_fetch(const struct ring_shared &s,
-							struct burst_in *in, uint64_t burst,
-							uint64_t word, uint32_t turn, bool in_use,
-							bool wide, struct ring_stop *stop)
+__device__ __forceinline__ struct ring_seen
+burst_fetch(const struct ring_shared &s, const struct ring_taker &t, struct burst_in *in,
+	    uint64_t burst, uint64_t word, uint32_t turn, bool in_use, bool wide)
 {
 	const uint32_t lane = lane_index(), first = burst_word_first(word),
 		       count = burst_frames(word);
@@ -243,18 +239,18 @@ __device__ __forceinline__ struct ring_seen burst_fetch(const struct ring_shared
 		const uint32_t at = lane + 32 * i;
 
 		if (at < count)
-			desc[i] = *(const uint64_t *)&s.ring.desc[(first + at) & s.ring.desc_mask];
+			desc[i] = *(const uint64_t *)&t.ring.desc[(first + at) & t.ring.desc_mask];
 	}
-	if (s.role_has_order && lane < sizeof(struct tx_request) / 8)
-		request = ((const uint64_t *)&s.ring.request[burst & s.ring.burst_mask])[lane];
-	next = ring_poll(s.ring, burst + s.job.workers_per_ring, wide, stop);
+	if (t.has_order && lane < sizeof(struct tx_request) / 8)
+		request = ((const uint64_t *)&t.ring.request[burst & t.ring.burst_mask])[lane];
+	next = ring_poll(t.ring, burst + t.step, wide);
 	if (in_use)
 		barrier_sync(BARRIER_IN_EMPTY + turn, 32 + s.work_threads);
 #pragma unroll
 	for (uint32_t i = 0; i < DESC_PER_LANE; i++)
 		if (lane + 32 * i < count)
 			*(uint64_t *)&in->desc[lane + 32 * i] = desc[i];
-	if (s.role_has_order && lane < sizeof(struct tx_request) / 8)
+	if (t.has_order && lane < sizeof(struct tx_request) / 8)
 		((uint64_t *)&in->request)[lane] = request;
 	if (lane == 0) {
 		in->burst = burst;
@@ -287,34 +283,32 @@ __device__ __forceinline__ void ring_leave(struct ring_shared &s, uint64_t round
 /* The take warp. A burst that was taken is worked on to its end even when STOP comes meanwhile. */
 __device__ __forceinline__ void ring_take_warp(struct ring_shared &s)
 {
+	const struct ring_taker t = ring_taker_of(s);
 	struct ring_seen seen = { 0, 0, false };
-	struct ring_stop stop = ring_stop_begin();
 	uint64_t burst = s.worker;
-	uint32_t turn = 0;
-	bool wide = s.inlines;
+	uint32_t turn = 0, answer = (uint32_t)clock64(); /* as if STOP had just been read */
+	bool wide = t.inlines;
 
 	/* what an earlier poll saw belongs to `burst`, or is no match; zero never matches generation 0 */
 	for (uint64_t round = 0;; round++) {
 		const bool in_use = round >= s.turns;
 		uint32_t count;
 
-		if (round % BURSTS_PER_CLOCK == 0)
-			ring_stop_look(&stop);
-		if (stop.word || !ring_wait(s, burst, wide, &seen, &stop)) {
+		if ((round % BURSTS_PER_CLOCK == 0 && ring_stopped(t.ring, &answer)) ||
+		    !ring_wait(t, burst, wide, &seen, &answer)) {
 			ring_leave(s, round, turn);
 			return;
 		}
 		count = burst_frames(seen.word);
 		/* small bursts are mostly followed by small ones */
-		wide = s.inlines && count <= BURST_INLINE_MAX;
+		wide = t.inlines && count <= BURST_INLINE_MAX;
 		if (wide && burst_is_inline(seen, count)) {
 			burst_give_inline(s, &s.in[turn], burst, seen, count, turn, in_use);
-			seen = ring_poll(s.ring, burst + s.job.workers_per_ring, wide, &stop);
+			seen = ring_poll(t.ring, burst + t.step, wide);
 		} else {
-			seen = burst_fetch(s, &s.in[turn], burst, seen.word, turn, in_use, wide,
-					   &stop);
+			seen = burst_fetch(s, t, &s.in[turn], burst, seen.word, turn, in_use, wide);
 		}
-		burst += s.job.workers_per_ring;
+		burst += t.step;
 		turn = turn_next(s, turn);
 	}
 }
