@@ -20,6 +20,21 @@
 
 /* ---- 4: pieces ---- */
 
+/* Whether a frame is of its image, whose first one another sender sent. */
+static __device__ __noinline__ bool place_is_leg(struct place_context c, uint32_t i)
+{
+	struct place_item &item = c.g->item[i];
+	const struct place_target &target = c.g->run[item.run].target;
+	const struct place_view &view = c.views[item.view];
+
+	if (place_source_fits(&view.table->slot[target.slot], view.layout.legs, item.source))
+		return true;
+	place_note_conflict(&view, &target, place_frame(item.frame), &item.packet, 0);
+	item.outcome = PLACE_CONFLICT;
+	item.work = PLACE_NOTHING;
+	return false;
+}
+
 /* One thread a frame: its outcome, and its piece where it has only one. */
 __device__ __forceinline__ void place_claim_one(const struct place_context &c, uint32_t i)
 {
@@ -37,13 +52,8 @@ __device__ __forceinline__ void place_claim_one(const struct place_context &c, u
 		}
 		return;
 	}
-	if (item.source != c.g->run[item.run].source &&
-	    !place_source_fits(&view.table->slot[target.slot], view.layout.legs, item.source)) {
-		place_note_conflict(&view, &target, place_frame(item.frame), &item.packet, 0);
-		item.outcome = PLACE_CONFLICT;
-		item.work = PLACE_NOTHING;
+	if (item.source != c.g->run[item.run].source && !place_is_leg(c, i))
 		return;
-	}
 	if (item.packet.what == IMAGE_BEGIN)
 		place_describe(&view, target.slot, place_frame(item.frame), &item.packet);
 	if (item.ends_short && !place_short_fits(&view.table->slot[target.slot], item.past)) {
@@ -53,17 +63,17 @@ __device__ __forceinline__ void place_claim_one(const struct place_context &c, u
 		item.place = image_why_values(item.part_bytes, view.layout.piece);
 		return;
 	}
-	if (item.work != PLACE_COPY && item.work != PLACE_CONVERT)
-		return;
-	if (place_claim(view.present + (uint64_t)target.slot * view.present_words, item.piece, 1, 0,
-			&base)) {
-		item.bytes = item.part_bytes;
-		item.pieces = 1;
-	} else {
-		item.outcome = PLACE_DUPLICATE;
-		item.work = PLACE_COMPARE;
-		c.g->compares = 1;
+	if (item.work == PLACE_COPY || item.work == PLACE_CONVERT) {
+		if (place_claim(view.present + (uint64_t)target.slot * view.present_words,
+				item.piece, 1, 0, &base)) {
+			item.bytes = item.part_bytes;
+			item.pieces = 1;
+		} else {
+			item.outcome = PLACE_DUPLICATE;
+			item.work = PLACE_COMPARE;
+		}
 	}
+	c.g->has[item.work] = 1;
 }
 
 /* A warp copies or converts bytes that are claimed. */
@@ -129,7 +139,7 @@ __device__ __forceinline__ uint32_t warp_place_part(const struct image_layout &l
 }
 
 /* By a warp: a frame whose parts are several, or of several pieces. */
-static __device__ __noinline__ void warp_place_parts(const struct place_context &c,
+static __device__ __noinline__ void warp_place_parts(struct place_context c,
 						     struct place_item &item)
 {
 	const struct place_target &target = c.g->run[item.run].target;
@@ -152,7 +162,7 @@ static __device__ __noinline__ void warp_place_parts(const struct place_context 
 			item.outcome = PLACE_DUPLICATE;
 		if (pieces < all) {
 			item.work = PLACE_COMPARE;
-			c.g->compares = 1;
+			c.g->has[PLACE_COMPARE] = 1;
 		}
 	}
 }
@@ -178,22 +188,41 @@ __device__ __forceinline__ void warp_prefetch(const struct place_item &item)
 		line_prefetch(item.frame + at);
 }
 
+/* Parts that are copied as they are. Nothing is called here: what a loop needs would be in memory then. */
 __device__ __forceinline__ void place_copies(const struct place_context &c, uint32_t count)
+{
+	struct place_group &g = known_shared(c.g);
+	const struct place_view *views = &known_shared(c.views);
+	uint32_t next;
+
+	for (uint32_t i = warp_next(&g.next); i < count; i = next) {
+		const struct place_item &item = g.item[i];
+		const struct place_view &view = views[item.view];
+
+		next = warp_next(&g.next);
+		if (next < count)
+			warp_prefetch(g.item[next]);
+		if (item.work == PLACE_COPY)
+			warp_copy(known_global(view.images +
+					       g.run[item.run].target.slot * view.stride +
+					       item.place),
+				  known_global(item.frame + item.from), item.part_bytes);
+	}
+}
+
+/* Other frames' parts. */
+static __device__ __noinline__ void place_others(struct place_context c, uint32_t count)
 {
 	uint32_t next;
 
-	for (uint32_t i = warp_next(&c.g->next); i < count; i = next) {
+	for (uint32_t i = warp_next(&c.g->next_other); i < count; i = next) {
 		struct place_item &item = c.g->item[i];
 		const struct place_view &view = c.views[item.view];
 
-		next = warp_next(&c.g->next);
+		next = warp_next(&c.g->next_other);
 		if (next < count)
 			warp_prefetch(c.g->item[next]);
-		if (item.work == PLACE_COPY)
-			warp_copy(view.images + c.g->run[item.run].target.slot * view.stride +
-					  item.place,
-				  item.frame + item.from, item.part_bytes);
-		else if (item.work == PLACE_CONVERT)
+		if (item.work == PLACE_CONVERT)
 			warp_convert(view.layout,
 				     view.images + c.g->run[item.run].target.slot * view.stride,
 				     item.place, item.frame + item.from, item.part_bytes);
@@ -310,9 +339,11 @@ __device__ __forceinline__ uint32_t place_burst(const struct place_context &c,
 
 	if (i == 0) {
 		g.next = 0;
+		g.next_other = 0;
 		g.closed = 0;
-		g.compares = 0;
 	}
+	if (i < PLACE_WORKS)
+		g.has[i] = 0;
 	place_stage(c, in);
 	place_barrier(c);
 	if (i < count) {
@@ -334,11 +365,14 @@ __device__ __forceinline__ uint32_t place_burst(const struct place_context &c,
 	if (i < count)
 		place_claim_one(c, i);
 	place_barrier(c);
-	place_copies(c, count);
+	if (g.has[PLACE_COPY])
+		place_copies(c, count);
+	if (g.has[PLACE_CONVERT] || g.has[PLACE_PARTS])
+		place_others(c, count);
 	if (i == count - 1)
 		place_remember(c, i);
 	place_barrier(c);
-	if (g.compares)
+	if (g.has[PLACE_COMPARE])
 		place_compares(c, count);
 	else if (i < g.runs && g.run[i].target.outcome == PLACE_PLACED)
 		place_leave(place_run_slot(c, g.run[i]));

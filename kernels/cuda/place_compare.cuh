@@ -90,7 +90,7 @@ __device__ __forceinline__ bool place_is_first(const struct place_context &c, ui
 }
 
 /* All threads, behind a barrier: step 5 of a burst with copies. */
-static __device__ __noinline__ void place_compares(const struct place_context &c, uint32_t count)
+static __device__ __noinline__ void place_compares(struct place_context c, uint32_t count)
 {
 	struct place_group &g = *c.g;
 	const uint32_t i = c.thread;

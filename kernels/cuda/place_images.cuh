@@ -183,7 +183,7 @@ __device__ __forceinline__ void place_enter_run(const struct place_context &c, u
 
 /* All threads, behind a barrier, where some run's image was closed since it was found: those are looked
  * for again, PLACE_TRIES times in all. Ends with a barrier. */
-static __device__ __noinline__ void place_enter_again(const struct place_context &c)
+static __device__ __noinline__ void place_enter_again(struct place_context c)
 {
 	struct place_group &g = *c.g;
 	const uint32_t i = c.thread;

@@ -22,6 +22,7 @@ enum place_work {
 	PLACE_CONVERT, /* claimed: convert it */
 	PLACE_PARTS,   /* claim, and copy or convert, part by part */
 	PLACE_COMPARE, /* pieces of it were there */
+	PLACE_WORKS
 };
 
 /*
@@ -73,9 +74,10 @@ struct place_group {
 	uint32_t ends
 		[BURST_FRAMES_MAX]; /* bit 0: one was the sender's last; above: place_record.number */
 	uint64_t totals[8];
-	uint32_t runs, records, next;
-	uint32_t closed;   /* runs whose image was closed before they were inside */
-	uint32_t compares; /* 1: some frame's work is PLACE_COMPARE */
+	uint32_t runs, records;
+	uint32_t next, next_other; /* frame whose part is copied, or placed in another way */
+	uint32_t closed;	   /* runs whose image was closed before they were inside */
+	uint32_t has[PLACE_WORKS]; /* 1: some frame's work is this */
 	struct place_known known;
 };
 
@@ -109,37 +111,57 @@ __device__ __forceinline__ void line_prefetch(const uint8_t *at)
 
 /* Of a burst of so few frames all lines are asked for while headers are read. */
 #define PLACE_SMALL_BURST 32u
+static_assert(PLACE_SMALL_BURST * PLACE_STAGED_PIECES <= BURST_FRAMES_MAX, "a thread a piece");
 
 /* Lines part + 1, part + 1 + PLACE_STAGED_PIECES, ... of a frame into the second cache. */
 __device__ __forceinline__ void place_prefetch(const uint8_t *frame, uint32_t len, uint32_t part)
 {
+#pragma unroll 1
 	for (uint32_t at = (part + 1) * PLACE_LINE_BYTES; at < len;
 	     at += PLACE_STAGED_PIECES * PLACE_LINE_BYTES)
 		line_prefetch(frame + at);
 }
 
-/* All threads of the group: the frames' first pieces to their items' memory. */
+/* Pieces that a thread has under way. */
+#define PLACE_STAGES_AT_ONCE 4u
+
+/*
+ * All threads of the group: the frames' first pieces to their items' memory. Nothing else stands between the loads:
+ * what took their registers would have each waited for before the next.
+ */
 __device__ __forceinline__ void place_stage(const struct place_context &c,
 					    const struct burst_in &in)
 {
-	const uint32_t part = c.thread % PLACE_STAGED_PIECES;
+	const uint32_t part = c.thread % PLACE_STAGED_PIECES, mine = c.thread / PLACE_STAGED_PIECES;
+	const uint32_t step = c.threads / PLACE_STAGED_PIECES;
 
-#pragma unroll 4
-	for (uint32_t i = c.thread / PLACE_STAGED_PIECES; i < in.count;
-	     i += c.threads / PLACE_STAGED_PIECES) {
-		const struct frame_desc desc = in.desc[i];
-		const uint8_t *frame = frame_at(c.ring, desc);
-		const uint32_t shift = (uint32_t)(uintptr_t)frame % PIECE_BYTES;
-		uint2 *to = (uint2 *)&c.g->item[i] + 2 * part;
-		uint4 piece;
+	if (in.count <= PLACE_SMALL_BURST && mine < in.count && frame_at(c.ring, in.desc[mine]))
+		place_prefetch(frame_at(c.ring, in.desc[mine]), in.desc[mine].len, part);
+	for (uint32_t first = mine; first < in.count; first += step * PLACE_STAGES_AT_ONCE) {
+		uint4 piece[PLACE_STAGES_AT_ONCE];
+		bool has[PLACE_STAGES_AT_ONCE];
 
-		if (frame && in.count <= PLACE_SMALL_BURST)
-			place_prefetch(frame, desc.len, part);
-		if (!frame || part * PIECE_BYTES >= shift + desc.len)
-			continue;
-		piece = piece_load((const uint4 *)(frame - shift) + part);
-		to[0] = make_uint2(piece.x, piece.y);
-		to[1] = make_uint2(piece.z, piece.w);
+#pragma unroll
+		for (uint32_t k = 0; k < PLACE_STAGES_AT_ONCE; k++) {
+			const uint32_t i = min(first + k * step, in.count - 1);
+			const struct frame_desc desc = in.desc[i];
+			const uint8_t *frame = frame_at(c.ring, desc);
+			const uint32_t shift = (uint32_t)(uintptr_t)frame % PIECE_BYTES;
+
+			has[k] = frame && part * PIECE_BYTES < shift + desc.len &&
+				 first + k * step < in.count;
+			if (has[k])
+				piece[k] = piece_load((const uint4 *)(frame - shift) + part);
+		}
+#pragma unroll
+		for (uint32_t k = 0; k < PLACE_STAGES_AT_ONCE; k++) {
+			uint2 *to = (uint2 *)&c.g->item[first + k * step] + 2 * part;
+
+			if (!has[k])
+				continue;
+			to[0] = make_uint2(piece[k].x, piece[k].y);
+			to[1] = make_uint2(piece[k].z, piece[k].w);
+		}
 	}
 }
 
@@ -171,15 +193,16 @@ __device__ __forceinline__ bool place_parts_fit(const struct image_layout &layou
 }
 
 /* Of a frame whose first bytes are staged. */
-static __device__ __noinline__ void place_parse(const struct place_context &c,
-						const struct burst_in &in, uint32_t i)
+static __device__ __noinline__ void place_parse(struct place_context c, const struct burst_in &in,
+						uint32_t i)
 {
-	const struct frame_desc desc = in.desc[i];
-	const uint8_t *at = frame_at(c.ring, desc);
+	struct place_item &known = known_shared(&c.g->item[i]);
+	const struct place_view *views = &known_shared(c.views);
+	const struct frame_desc desc = known_shared(&in).desc[i];
+	const uint8_t *at = frame_at(&known_shared(c.ring), desc);
 	const uint32_t shift = (uint32_t)(uintptr_t)at % PIECE_BYTES;
 	const uint32_t staged = PLACE_STAGED_BYTES - shift;
-	const struct frame_span frame = { (const uint8_t *)&c.g->item[i] + shift, at + staged,
-					  staged, 0 };
+	const struct frame_span frame = { (const uint8_t *)&known + shift, at + staged, staged, 0 };
 	struct place_item item = {};
 
 	item.frame = at;
@@ -188,7 +211,7 @@ static __device__ __noinline__ void place_parse(const struct place_context &c,
 	if (!at)
 		image_refuse(&item.packet, IMAGE_MISFIT, IMAGE_WHY_UNREADABLE, 0, 0);
 	for (; at && item.view < c.view_count; item.view++) {
-		image_parse(&c.views[item.view].layout, frame, desc.len, &item.packet);
+		image_parse(&views[item.view].layout, frame, desc.len, &item.packet);
 		if (item.packet.what == IMAGE_FILTERED)
 			continue;
 		item.outcome = PLACE_PLACED;
@@ -197,7 +220,7 @@ static __device__ __noinline__ void place_parse(const struct place_context &c,
 			image_refuse(&item.packet, IMAGE_MISFIT, IMAGE_WHY_CUT, desc.len, 0);
 		if (item.packet.what == IMAGE_MISFIT ||
 		    (item.packet.what == IMAGE_DATA &&
-		     !place_parts_fit(c.views[item.view].layout, frame, &item)))
+		     !place_parts_fit(views[item.view].layout, frame, &item)))
 			item.outcome = PLACE_MISFIT;
 		break;
 	}
@@ -207,7 +230,7 @@ static __device__ __noinline__ void place_parse(const struct place_context &c,
 		item.work = PLACE_NOTHING;
 		item.place = item.packet.number;
 	}
-	c.g->item[i] = item;
+	known = item;
 }
 
 #endif

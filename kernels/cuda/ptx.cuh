@@ -15,6 +15,19 @@
 /* st.mmio: PTX 8.2 */
 #define PTX_MMIO (PTX_CUDA_VERSION >= 1202)
 
+/* What lies in shared or in global memory where the compiler cannot see that: loads need not ask. */
+template <typename T> __device__ __forceinline__ T &known_shared(T *at)
+{
+	__builtin_assume(__isShared(at));
+	return *at;
+}
+
+template <typename T> __device__ __forceinline__ T *known_global(T *at)
+{
+	__builtin_assume(__isGlobal(at));
+	return at;
+}
+
 /* ---- with the CPU or a device on the bus: system scope ---- */
 
 /* A word that says that others, written before it, are there. */

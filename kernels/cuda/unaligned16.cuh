@@ -96,6 +96,8 @@ __device__ __forceinline__ void warp_copy_pieces(uint4 *to, uint32_t out, const 
 			const uint32_t p = first + step * k + lane;
 			uint4 whole = piece[k];
 
+			if (first + step * k >= out)
+				break;
 			if constexpr (words != PIECES_ALIGNED)
 				whole = piece_join<words>(whole, bits);
 			if (p < out && lane < step)

@@ -18,11 +18,10 @@ struct image_sender {
 	uint8_t tagged;
 };
 
-/* Four bytes of a frame that goes on for eight. */
-GDRCAP_HD uint32_t image_four(image_frame frame, uint32_t at, uint32_t end)
+/* Eight bytes. */
+GDRCAP_HD uint64_t image_be64_fast(image_frame frame, uint32_t at, uint32_t end)
 {
-	return image_has_eight(frame, at, end) ? (uint32_t)(image_eight(frame, at, 0) >> 32)
-					       : image_be32(frame, at);
+	return image_has_eight(frame, at, end) ? image_eight(frame, at, 0) : image_be64(frame, at);
 }
 
 GDRCAP_HD int image_is_tag(uint32_t type)
@@ -42,17 +41,20 @@ GDRCAP_HD int image_is_tagged(image_frame frame, uint32_t end)
 GDRCAP_HD uint32_t image_source(image_frame frame, uint32_t len, uint32_t ip)
 {
 	uint32_t word, v4, at;
+	uint64_t mac; /* and behind it the type */
 
 	if (len < 14)
 		return 1;
-	word = image_four(frame, 6, len) * 0x9e3779b1u + image_be16(frame, 10) * 0x85ebca77u;
-	if (image_is_tagged(frame, len))
+	mac = image_be64_fast(frame, 6, len);
+	word = (uint32_t)(mac >> 32) * 0x9e3779b1u + ((uint32_t)mac >> 16) * 0x85ebca77u;
+	if (image_is_tag((uint32_t)mac & 0xffffu) && len >= 16)
 		word += (image_be16(frame, 14) & 0xfffu) * 0xc2b2ae3du;
 	if (ip) {
 		v4 = image_u8(frame, ip) >> 4 == 4;
 		at = ip + (v4 ? 12 : 8);
 		for (uint32_t end = at + (v4 ? 4 : 16); at < end; at += 4)
-			word = word * 0x27d4eb2fu + image_four(frame, at, len) * 0x165667b1u;
+			word = word * 0x27d4eb2fu +
+			       (uint32_t)(image_be64_fast(frame, at, len) >> 32) * 0x165667b1u;
 		at = ip + (v4 ? 4 * (image_u8(frame, ip) & 15) : 40);
 		word += image_be16(frame, at) * 0xcc9e2d51u;
 	}
