@@ -29,9 +29,10 @@ __device__ __forceinline__ uint32_t bits_from(int bits)
 /*
  * Not 0 where a lane's pieces of a payload, which `lanes` lanes share, are not the pattern's. want(p) gives piece
  * p, counted from the one that the payload's first byte lies in; what it gives of bytes before and behind the
- * payload is of no matter. Whole warps, also for want(), which a lane is asked for each `lanes`th, in order.
+ * payload is of no matter. Whole warps, also for want(), which a lane is asked for each `step`th, in order; lanes
+ * from `step` on check none.
  */
-template <uint32_t lanes, bool split_or_stale, typename Want>
+template <uint32_t lanes, uint32_t step = lanes, bool split_or_stale, typename Want>
 __device__ __forceinline__ uint32_t words_wrong(const struct received<split_or_stale> &payload,
 						uint32_t bytes, Want want)
 {
@@ -39,13 +40,12 @@ __device__ __forceinline__ uint32_t words_wrong(const struct received<split_or_s
 	const uint32_t end = shift + bytes, count = (end + PIECE_BYTES - 1) / PIECE_BYTES;
 	uint32_t wrong = 0;
 
-	for (uint32_t first = 0; any_goes_on<lanes>(first < count);
-	     first += lanes * WORDS_AT_ONCE) {
+	for (uint32_t first = 0; any_goes_on<lanes>(first < count); first += step * WORDS_AT_ONCE) {
 		uint4 piece[WORDS_AT_ONCE];
 
 #pragma unroll
 		for (uint32_t k = 0; k < WORDS_AT_ONCE; k++) {
-			const uint32_t p = first + lanes * k + lane;
+			const uint32_t p = first + step * k + lane;
 
 			piece[k] = make_uint4(0, 0, 0, 0);
 			if (p < count)
@@ -53,7 +53,7 @@ __device__ __forceinline__ uint32_t words_wrong(const struct received<split_or_s
 		}
 #pragma unroll
 		for (uint32_t k = 0; k < WORDS_AT_ONCE; k++) {
-			const uint32_t at = first + lanes * k, p = at + lane;
+			const uint32_t at = first + step * k, p = at + lane;
 			uint4 other;
 
 			if (!any_goes_on<lanes>(at < count))
@@ -63,13 +63,15 @@ __device__ __forceinline__ uint32_t words_wrong(const struct received<split_or_s
 			other.y ^= piece[k].y;
 			other.z ^= piece[k].z;
 			other.w ^= piece[k].w;
-			if (k == 0 && p == 0) {
-				other.x &= bits_from(8 * (int)shift);
-				other.y &= bits_from(8 * (int)shift - 32);
-				other.z &= bits_from(8 * (int)shift - 64);
-				other.w &= bits_from(8 * (int)shift - 96);
+			if (at == 0) { /* the payload begins in the first of these */
+				const int bits = 8 * ((int)shift - (int)(PIECE_BYTES * p));
+
+				other.x &= bits_from(bits);
+				other.y &= bits_from(bits - 32);
+				other.z &= bits_from(bits - 64);
+				other.w &= bits_from(bits - 96);
 			}
-			if (at + lanes >= count) { /* the payload ends in one of these */
+			if (at + step >= count) { /* it ends in one of these */
 				const int bits = 8 * ((int)end - (int)(PIECE_BYTES * p));
 
 				other.x &= ~bits_from(bits);
@@ -77,10 +79,11 @@ __device__ __forceinline__ uint32_t words_wrong(const struct received<split_or_s
 				other.z &= ~bits_from(bits - 64);
 				other.w &= ~bits_from(bits - 96);
 			}
-			wrong |= other.x | other.y | other.z | other.w;
+			wrong |= other.x | other.y;
+			wrong |= other.z | other.w;
 		}
 	}
-	return wrong;
+	return lane < step ? wrong : 0;
 }
 
 /* ---- what belongs there ---- */
@@ -115,37 +118,77 @@ __device__ __forceinline__ uint32_t counter_wrong(const struct pattern &pattern,
 	});
 }
 
-/* A piece of each lane's left neighbour among `lanes`; the first lane's is `last` of the last lane. */
-template <uint32_t lanes> __device__ __forceinline__ uint4 piece_before(uint4 mine, uint4 last)
+/* A block of the generator. */
+__device__ __forceinline__ uint4 random_piece(const struct pattern &pattern,
+					      const struct pattern_place &place, uint32_t block)
 {
-	const uint32_t lane = lane_index() % lanes, from = (lane + lanes - 1) % lanes;
-	const bool ends = lane == lanes - 1;
+	uint32_t word[4];
 
-	return make_uint4(__shfl_sync(WARP_ALL, ends ? last.x : mine.x, (int)from, lanes),
-			  __shfl_sync(WARP_ALL, ends ? last.y : mine.y, (int)from, lanes),
-			  __shfl_sync(WARP_ALL, ends ? last.z : mine.z, (int)from, lanes),
-			  __shfl_sync(WARP_ALL, ends ? last.w : mine.w, (int)from, lanes));
+	pattern_random_block(&pattern, &place, block, word);
+	return make_uint4(word[0], word[1], word[2], word[3]);
 }
 
-/* Each lane makes the generator's block that begins in its piece; the bytes before it are its neighbour's. */
+/*
+ * random_wrong() where blocks begin `words` words and `bits` bits before a piece's end, or with it: a lane makes the block
+ * before, or that of its piece, and has the piece's end from its neighbour; so the last one checks none.
+ */
+template <uint32_t lanes, uint32_t words, bool split_or_stale>
+__device__ __forceinline__ uint32_t random_wrong_by(const struct pattern &pattern,
+						    const struct received<split_or_stale> &payload,
+						    uint32_t bytes,
+						    const struct pattern_place &place,
+						    uint32_t bits)
+{
+	const uint32_t before = staging_shift(payload.at) ? 1 : 0;
+
+	return words_wrong<lanes, lanes - 1>(payload, bytes, [&](uint32_t p) {
+		return piece_join<words>(random_piece(pattern, place, p - before), bits);
+	});
+}
+
+template <uint32_t lanes, bool split_or_stale>
+__device__ __forceinline__ uint32_t
+random_wrong_from(const struct pattern &pattern, const struct received<split_or_stale> &payload,
+		  uint32_t bytes, const struct pattern_place &place, uint32_t from)
+{
+	const uint32_t bits = 8 * (from % 4);
+
+	switch (from / 4) {
+	case 0:
+		return random_wrong_by<lanes, 0>(pattern, payload, bytes, place, bits);
+	case 1:
+		return random_wrong_by<lanes, 1>(pattern, payload, bytes, place, bits);
+	case 2:
+		return random_wrong_by<lanes, 2>(pattern, payload, bytes, place, bits);
+	default:
+		return random_wrong_by<lanes, 3>(pattern, payload, bytes, place, bits);
+	}
+}
+
 template <uint32_t lanes, bool split_or_stale>
 __device__ __forceinline__ uint32_t random_wrong(const struct pattern &pattern,
 						 const struct received<split_or_stale> &payload,
 						 uint32_t bytes, const struct pattern_place &place)
 {
-	const uint32_t from = PIECE_BYTES - staging_shift(payload.at);
-	uint4 last = make_uint4(0, 0, 0, 0);
+	const uint32_t from = (0 - staging_shift(payload.at)) % PIECE_BYTES;
+	struct pattern own; /* in registers */
+	uint32_t wrong = 0;
 
-	return words_wrong<lanes>(payload, bytes, [&](uint32_t p) {
-		uint32_t block[4];
-		uint4 made, before;
+	own.seed = pattern.seed;
+	if constexpr (lanes == 32) {
+		wrong = random_wrong_from<lanes>(own, payload, bytes, place, from);
+	} else {
+		/* a warp's payloads mostly begin alike; if not, one kind after the other */
+		for (uint32_t left = WARP_ALL; left;) {
+			const uint32_t now = __shfl_sync(WARP_ALL, from, __ffs(left) - 1);
+			const uint32_t found =
+				random_wrong_from<lanes>(own, payload, bytes, place, now);
 
-		pattern_random_block(&pattern, &place, p, block);
-		made = make_uint4(block[0], block[1], block[2], block[3]);
-		before = piece_before<lanes>(made, last);
-		last = made;
-		return piece_between(before, made, from);
-	});
+			wrong |= from == now ? found : 0;
+			left &= ~__ballot_sync(WARP_ALL, from == now);
+		}
+	}
+	return wrong;
 }
 
 /* Four bytes of any pattern from `offset` on, which may lie before the payload. */

@@ -182,9 +182,20 @@ GDRCAP_HD uint32_t pattern_counter_word(uint32_t log2, int big_endian, uint64_t 
 	return pattern_counter_bytes(log2, big_endian, q >> log2, (uint32_t)q & ((1u << log2) - 1));
 }
 
-GDRCAP_HD uint32_t pattern_mul_high(uint32_t a, uint32_t b)
+/* All 64 bits of a product. */
+GDRCAP_HD void pattern_product(uint32_t a, uint32_t b, uint32_t *high, uint32_t *low)
 {
-	return (uint32_t)(((uint64_t)a * b) >> 32);
+#ifdef __CUDA_ARCH__
+	/* of C's the compiler makes two products, of which each takes as long */
+	asm("{ .reg .u64 p; mul.wide.u32 p, %2, %3; mov.b64 {%0, %1}, p; }"
+	    : "=r"(*low), "=r"(*high)
+	    : "r"(a), "r"(b));
+#else
+	const uint64_t product = (uint64_t)a * b;
+
+	*high = (uint32_t)(product >> 32);
+	*low = (uint32_t)product;
+#endif
 }
 
 /*
@@ -197,11 +208,10 @@ GDRCAP_HD void pattern_philox(uint32_t counter[4], uint32_t key0, uint32_t key1)
 
 	GDRCAP_UNROLL
 	for (int round = 0; round < 10; round++) {
-		const uint32_t high0 = pattern_mul_high(0xd2511f53u, c0);
-		const uint32_t low0 = 0xd2511f53u * c0;
-		const uint32_t high1 = pattern_mul_high(0xcd9e8d57u, c2);
-		const uint32_t low1 = 0xcd9e8d57u * c2;
+		uint32_t high0, low0, high1, low1;
 
+		pattern_product(0xd2511f53u, c0, &high0, &low0);
+		pattern_product(0xcd9e8d57u, c2, &high1, &low1);
 		c0 = high1 ^ c1 ^ key0;
 		c1 = low1;
 		c2 = high0 ^ c3 ^ key1;
