@@ -53,8 +53,8 @@ static inline void copies_convert(struct place_copies *copies)
 }
 
 /* A line fetched for each that is copied: asked for at once, they would take all places for lines on
- * their way. */
-static inline void copies_flush(struct place_copies *copies)
+ * their way. A function: inside of its callers the loop had to share their registers. */
+static __attribute__((noinline)) void copies_flush(struct place_copies *copies)
 {
 	if (copies->convert)
 		copies_convert(copies);

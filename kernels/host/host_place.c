@@ -158,10 +158,15 @@ static void part_place(struct place_run *run, const uint8_t *frame, const struct
 	uint32_t *present = slot_present(run->view, slot);
 	uint8_t *image = run->view->images + (size_t)slot * run->view->stride;
 	uint32_t from = 0, to = 0; /* claimed, to be copied; counted from the part's first piece */
+	uint32_t base, mask;
 
+	if (part->pieces == 1) { /* of most formats' packets */
+		if (place_claim(present, part->piece, 1, 0, &base))
+			pieces_copy(run, image, frame, part, 0, 1, record);
+		return;
+	}
 	for (uint32_t w = 0; w < words; w++) {
-		uint32_t base, mask = place_claim(present, part->piece, part->pieces, w, &base);
-
+		mask = place_claim(present, part->piece, part->pieces, w, &base);
 		while (mask) {
 			const uint32_t first = (uint32_t)__builtin_ctz(mask);
 			const uint32_t next = ~(mask >> first);
