@@ -190,9 +190,7 @@ class Model:
                 past = piece + 1
                 new = payload[at - place:at - place + size]
                 if piece in image.present:
-                    # of a piece that was short what is behind it is of an older image: another byte, but for a chance
-                    there = [image.data.get(at + i) for i in range(size)]
-                    differs |= None in there or self.converts(new) != self.converts(bytes(there))
+                    differs |= bool(self.differs(image, at, new))
                     continue
                 image.present.add(piece)
                 image.data.update(enumerate(new, at))
@@ -201,14 +199,32 @@ class Model:
                 return 'conflict' if differs else 'duplicate', image.stream, 0, image, 0, 0, False, 0, 0
         return 'conflict' if differs else 'placed', image.stream, 0, image, pieces, placed, ends, said, past
 
+    def differs(self, image, at, new):
+        """Whether a copy's bytes are others than those placed. None: behind a piece that was short lie an older image's."""
+        there = [image.data.get(at + i) for i in range(len(new))]
+        known = [one if one is not None else byte for one, byte in zip(there, new)]
+        return self.converts(new) != self.converts(bytes(known)) or (None if None in there else False)
+
+    def nobody_knows(self, f):
+        """A copy that differs only if it differs from an older image's bytes."""
+        packet = self.parse(f)
+        image = None if isinstance(packet, str) or packet[0] != 0 else self.known_images.get(packet[1:3])
+        if image is None:
+            return False
+        place, payload = packet[5:]
+        found = [self.differs(image, at, payload[at - place:at - place + size])
+                 for piece, at, size in self.pieces_of(place, place + len(payload)) if piece in image.present]
+        return None in found and True not in found
+
     def converts(self, data):
         return b''.join(self.converted(data[at:at + self.group]) for at in range(0, len(data), self.group))
 
     def burst(self, frames):
-        """Places them, and collects: neighbours of one image and outcome at once."""
-        done = [self.place(f) for f in frames]
+        """Places them, and collects: neighbours of one image and outcome at once. What became of each, and those of which
+        that can be said."""
+        done = [(f, self.place(f)) for f in frames if not self.nobody_knows(f)]
         groups, before = [], None
-        for f, d in zip(frames, done):
+        for f, d in done:
             name = d[:4] + ((f[1], f[2:4]) if d[0] in ('late', 'no_room') else ())
             if name == before:
                 groups[-1].append(d)
@@ -219,7 +235,7 @@ class Model:
             self.collect(group)
         self.round()
         return ''.join({'placed': 'P', 'duplicate': 'D', 'conflict': 'C', 'late': 'L', 'no_room': 'N', 'misfit': 'M',
-                        'filtered': 'F'}[d[0]] for d in done)
+                        'filtered': 'F'}[d[0]] for _, d in done), [f for f, _ in done]
 
     # ---- collecting ----
 
