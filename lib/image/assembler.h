@@ -50,10 +50,11 @@ struct assembler_config {
 	int (*close)(void *context, uint32_t slot, uint32_t use, int fill);
 	/* kernel_ops.place_close_whole(); the same. */
 	int (*close_whole)(void *context, const struct place_whole *images, uint32_t count);
-	/* Before the run's first poll; whether frames may still have come when it ended. NULL: images that
-	 * the run's start or stop cut are not told from others. */
+	/* Before the run's first poll; whether frames may still have come when it ended; whether it has as many whole
+	 * images as it is to have. NULL: images that the run's start or stop cut are not told from others. */
 	uint64_t (*began)(void *context);
 	bool (*came_on)(void *context);
+	bool (*has_all)(void *context);
 	/* Ticks to ns since the Unix epoch; NULL: as they are. */
 	uint64_t (*time_ns)(void *context, uint64_t ticks);
 	double ns_a_tick;

@@ -256,7 +256,8 @@ static bool sender_went_on(const struct assembler *assembler, const struct assem
 /*
  * A run begins and ends in the middle of images. By the start: a stream's first image, of which all but the first
  * pieces came, soon after the first poll. By the stop: frames still came, all up to the last that came is there, and
- * the sender had not gone on to another.
+ * the sender had not gone on to another; and whatever is handed out behind the run's last image, of which how much is
+ * seen is by chance.
  */
 static enum image_cut image_cut(const struct assembler *assembler,
 				const struct assembler_slot *entry)
@@ -269,6 +270,8 @@ static enum image_cut image_cut(const struct assembler *assembler,
 
 	if (!config->began || !config->came_on)
 		return IMAGE_NOT_CUT;
+	if (config->has_all(config->context))
+		return IMAGE_CUT_BY_STOP;
 	if (entry->leads && expected && !leader_came(assembler, entry) &&
 	    entry->pieces == expected - image_bits_first(present, expected) &&
 	    (int64_t)(entry->first - config->began(config->context)) <= (int64_t)config->timeout)

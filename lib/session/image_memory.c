@@ -207,6 +207,21 @@ static bool image_came_on(void *context)
 	return !session->run.ended_idle || session_reads_files_only(session);
 }
 
+static bool image_has_all(void *context)
+{
+	const struct gdrcap_session *session = ((const struct session_image *)context)->session;
+	struct gdrcap_image_counts counts;
+	uint64_t whole = 0;
+
+	if (!session->settings.images_wanted)
+		return false;
+	for (uint32_t i = 0; i < session->images.count; i++) {
+		assembler_counts(&session->images.handed[i].assembler, &counts);
+		whole += counts.complete;
+	}
+	return whole >= session->settings.images_wanted;
+}
+
 /* In a run of files times are ns: session_clock_create(). */
 static uint64_t time_of(const struct gdrcap_session *session, uint64_t us)
 {
@@ -234,6 +249,7 @@ static void image_init(struct gdrcap_session *session, uint32_t index)
 		.close_whole = image_close_whole,
 		.began = image_began,
 		.came_on = image_came_on,
+		.has_all = image_has_all,
 		.time_ns = files ? NULL : image_time_ns,
 		.ns_a_tick = images->ns_a_tick,
 		.context = &images->image[index],

@@ -114,6 +114,18 @@ def test_so_many_images():
     assert "counts whole images, and none are assembled" in done.err, done
 
 
+def test_holes_behind_the_last_image():
+    """A run of three images is through with the third; how much of a file was read by then is by chance."""
+    sender = images.Sender(range(7))
+    sender.packets = [packet for packet in sender.packets if packet[1:] not in ((3, 4), (4, 0), (6, 2))]
+    with processes.folder() as folder:
+        port = "net_pcap0,rx_pcap=" + images.write_pcap(folder, "in.pcap", sender.frames())
+        for wanted, expect in ((3, 0), (4, 3)):
+            found, = e2e.run_json("capture", "--quiet", "--gpu", "host", "--port", port, "--image", images.layout(folder),
+                                  "--images", str(wanted), expect=expect)["images"]
+            assert found["incomplete"] - found["cut"]["by_stop"] == (0 if wanted == 3 else 2), (wanted, found)
+
+
 def changed_layout(folder, old, new):
     path = images.layout(folder)
     with open(path) as file:
