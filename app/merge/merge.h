@@ -81,6 +81,7 @@ struct merge_input {
 	double elapsed;	      /* s, from its start to its end; below 0: not known */
 	uint64_t text_hash;   /* of its object's text */
 	bool sends, receives; /* a loopback does both */
+	bool of_images;	      /* it received images, and its frames have no numbers */
 	bool failed;	      /* its own result */
 	char pattern[64], frame_size[64];
 	struct merge_counts total;
@@ -110,6 +111,7 @@ struct merge {
 	struct merge_input *inputs;
 	uint32_t input_count;
 	uint32_t senders, receivers; /* files that were read */
+	uint32_t of_images;	     /* of these receivers */
 	struct merge_joined *streams;
 	uint32_t stream_count;
 	uint64_t work;		   /* steps that are left for merge_unite() */
@@ -123,6 +125,12 @@ struct merge {
 	char messages[MERGE_REASONS_MAX][MERGE_REASON_BYTES];
 	uint32_t message_count;
 };
+
+/* No frame has a number by which it could be joined to others. */
+static inline bool merge_is_of_images(const struct merge *merge)
+{
+	return merge->receivers && merge->of_images == merge->receivers && !merge->senders;
+}
 
 /* A reason for failing; a usage status outranks the others. */
 void merge_error(struct merge *merge, enum report_status status, const char *format, ...)

@@ -394,6 +394,8 @@ int merge_object(struct merge_input *input, const json_t *object)
 		rc = check_pass_frames(input, object);
 	if (!rc)
 		rc = read_count(input, object, "untracked", &input->untracked);
+	input->of_images = input->receives && !input->total.of[MERGE_VALID].known &&
+			   json_array_size(json_object_get(object, "images"));
 	if (!rc && input->sends && !input->total.of[MERGE_SENT].known)
 		rc = merge_refuse(input, MERGE_REFUSED,
 				  "says it sends, and not how much: no summary of gdrcap's");

@@ -393,6 +393,7 @@ int merge_join(struct merge *merge)
 		all_read &= input->state == MERGE_READ;
 		merge->senders += input->state == MERGE_READ && input->sends;
 		merge->receivers += input->state == MERGE_READ && input->receives;
+		merge->of_images += input->state == MERGE_READ && input->of_images;
 	}
 	for (int which = 0; which < MERGE_COUNTS; which++)
 		merge->least.of[which] = none;

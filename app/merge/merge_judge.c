@@ -155,7 +155,10 @@ void merge_judge_files(struct merge *merge)
 		merge_error(
 			merge, REPORT_EXIT_FRAMES,
 			"what came is unknown: no summary of a receiver (gdrcap capture) was read");
-	if (merge->senders == 0 && merge->receivers)
+	if (merge_is_of_images(merge))
+		merge_message(merge, "all receivers assembled images, whose frames have no numbers "
+				     "to join: each run's own verdict is all that is known");
+	else if (merge->senders == 0 && merge->receivers)
 		merge_message(
 			merge,
 			"no summary of a sender (gdrcap replay) was read: what was sent is as "
@@ -272,7 +275,7 @@ void merge_judge_all(struct merge *merge)
 		if (merge->inputs[i].state == MERGE_READ)
 			judge_input(merge, &merge->inputs[i]);
 	judge_streams(merge);
-	if (merge->receivers == 0)
+	if (merge->receivers == 0 || merge_is_of_images(merge))
 		return;
 	judge_count(merge, MERGE_DAMAGED, REASON_DAMAGED);
 	judge_count(merge, MERGE_LOST, REASON_LOST);

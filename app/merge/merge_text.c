@@ -104,7 +104,11 @@ void merge_print_text(FILE *to, const struct merge *merge, bool colour)
 	fprintf(to, "\n");
 	print_lines(to, "  note: ", merge->messages, merge->message_count);
 	print_lines(to, "  ", merge->errors, merge->error_count);
-	if (merge->status == REPORT_EXIT_OK)
+	if (merge->status == REPORT_EXIT_OK && merge_is_of_images(merge))
+		fprintf(to, "%sPASS%s: %u run%s of images, each of which passed\n",
+			colour ? GREEN : "", colour ? PLAIN : "", merge->receivers,
+			report_plural(merge->receivers));
+	else if (merge->status == REPORT_EXIT_OK)
 		fprintf(to, "%sPASS%s: each of %s frames of %u stream%s is there once and right\n",
 			colour ? GREEN : "", colour ? PLAIN : "",
 			text_count(text, total[MERGE_SENT].count), merge->stream_count,

@@ -15,6 +15,7 @@ import pytest
 import e2e
 import pcapfile
 import processes
+import test_images as images
 
 pytestmark = pytest.mark.sanitized
 
@@ -124,6 +125,25 @@ def test_senders_and_receivers():
         assert "FAIL: " in e2e.run("merge", a, one, b, two, expect=3).out
         said(merged, "1 frame damaged")
         said(merged, "%d frames lost" % (7 + tenth))
+
+
+def test_images():
+    """Their frames have no numbers: what a run says of itself counts."""
+    sender = images.Sender(range(4))
+    with processes.folder() as folder:
+        files = []
+        for name, frames, expect in (("a", sender.frames(), 0), ("b", sender.frames(), 0),
+                                     ("c", sender.frames()[:-20] + sender.frames()[-18:], 3)):
+            path = pcapfile.write_pcap(os.path.join(folder, name + ".pcap"), frames)
+            files.append(keep(folder, name, processes.run_json(
+                "capture", "--quiet", "--gpu", "host", "--port", "net_pcap0,rx_pcap=" + path, "--image", images.layout(folder),
+                expect=expect)))
+        check(merge(*files[:2], expect=0), received=2 * len(sender.frames()), lost=None)
+        assert "PASS: 2 runs of images" in e2e.run("merge", *files[:2]).out
+        said(merge(*files, expect=3), "c.json failed: 1 image incomplete")
+        said(merge(*files[:2], os.path.join(folder, "none"), expect=3), "its machine gave nothing")
+        numbered, _ = send(folder, "numbered", "--frames", "10")
+        said(merge(*files[:2], numbered, expect=3), "unknown")
 
 
 def test_spread():
