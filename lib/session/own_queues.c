@@ -132,53 +132,52 @@ static bool queue_stands(const struct own_queues *own, uint32_t q, bool failed)
 
 /* The card's counter, and whether the queue is in error: in this order, so that what an error costs is never
  * taken for what came before it. */
-static uint64_t queue_missed(struct own_queues *own, uint32_t q, bool *stands)
+static void queue_look(struct own_queues *own, uint32_t q)
 {
+	struct own_missed *missed = &own->missed[q];
 	struct own_rx_counters counters = { 0 };
+	bool posted = false; /* the first time since a reset */
 
+	if (missed->reset) {
+		missed->reset = atomic_load_explicit(&own->cq[q].reposts, memory_order_relaxed) ==
+				missed->reposts;
+		posted = !missed->reset;
+	}
 	if (own_rx_counters(&own->rx[q], &counters, NULL) < 0)
 		counters.out_of_buffer = own->rx[q].out_of_buffer;
-	*stands = queue_stands(own, q, counters.failed);
-	return counters.out_of_buffer;
+	missed->all = counters.out_of_buffer;
+	missed->stands = queue_stands(own, q, counters.failed);
+	if (posted)
+		missed->in_error += missed->all - missed->running;
+	if (!missed->stands || posted)
+		missed->running = missed->all;
+}
+
+void own_queues_look(struct own_queues *own)
+{
+	for (uint32_t q = 0; q < own->count; q++)
+		queue_look(own, q);
 }
 
 struct own_lost own_queues_lost(struct own_queues *own)
 {
 	struct own_lost lost = { 0 };
 
+	/* What is told of a queue that runs stays what it is. */
+	own_queues_look(own);
 	for (uint32_t q = 0; q < own->count; q++) {
 		const struct own_missed *missed = &own->missed[q];
 		const struct cq_worker *cq = &own->cq[q];
-		bool stands;
-		const uint64_t all = queue_missed(own, q, &stands);
-		const uint64_t in_error = missed->in_error + (stands ? all - missed->running : 0);
+		const uint64_t in_error =
+			missed->in_error + (missed->stands ? missed->all - missed->running : 0);
 
-		lost.missed += all - in_error;
+		lost.missed += missed->all - in_error;
 		/* The frame of an error is none of those that are thrown away. */
 		lost.error += in_error +
 			      atomic_load_explicit(&cq->discarded, memory_order_relaxed) +
 			      atomic_load_explicit(&cq->stops[CQ_ERROR], memory_order_relaxed);
 	}
 	return lost;
-}
-
-void own_queues_look(struct own_queues *own)
-{
-	for (uint32_t q = 0; q < own->count; q++) {
-		struct own_missed *missed = &own->missed[q];
-		bool was_reset = missed->reset, stands;
-		uint64_t all;
-
-		if (was_reset)
-			missed->reset =
-				atomic_load_explicit(&own->cq[q].reposts, memory_order_relaxed) ==
-				missed->reposts;
-		all = queue_missed(own, q, &stands);
-		if (was_reset && !missed->reset)
-			missed->in_error += all - missed->running;
-		if (!stands || (was_reset && !missed->reset))
-			missed->running = all;
-	}
 }
 
 uint64_t own_queues_flushed(struct own_queues *own)

@@ -16,10 +16,12 @@ struct region;
 /* Frames that found no slot in a queue: while it ran, and while it was in error, which is not the
  * consumer's fault. Under session->ports.lock. */
 struct own_missed {
-	uint64_t running;  /* all of the card's counter, when the queue was last seen to run */
+	uint64_t all;	   /* the card's counter, as last read */
+	uint64_t running;  /* the same, when the queue was last seen to run */
 	uint64_t in_error; /* of those, that came while it was in error, in former times */
 	uint64_t reposts;  /* its front's, when it was reset */
 	bool reset;	   /* and its front has not posted since */
+	bool stands;	   /* takes nothing, as last seen */
 };
 
 /* Where the front on the GPU that is the next of a queue begins. */
