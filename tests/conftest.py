@@ -52,6 +52,14 @@ def module_state(request):
         yield
 
 
+def said_by_programs(traceback):
+    """What the programs said that a test ran: of what an assertion shows pytest keeps 240 characters."""
+    import e2e
+    values = [value for entry in traceback for value in entry.frame.f_locals.values()
+              if isinstance(getattr(value, "__dict__", {}).get("result", value), e2e.Result)]
+    return ["%s\n" % value for value in {id(value): value for value in values}.values()]
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """Marks in the JUnit file which failure may be run again: a time-out, or of a test marked `rate` what its own file
@@ -63,4 +71,6 @@ def pytest_runtest_makereport(item, call):
         elif (item.get_closest_marker("rate") and call.excinfo.errisinstance(AssertionError) and
               str(call.excinfo.traceback[-1].path) == str(item.fspath)):
             item.user_properties.append(("again", "rate"))
-    yield
+    report = (yield).get_result()
+    if report.failed and call.excinfo is not None:
+        report.sections += [("Captured stdout call", text) for text in said_by_programs(call.excinfo.traceback)]
