@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -76,7 +77,9 @@ def test_live_camera():
     harness.need_numpy()
     with harness.Folder() as folder:
         path = os.path.join(folder, "picture.png")
-        assert "picture 10, timeout" in example("live_camera.py", path, "--gpu", "host"), "each fifth lacks a packet"
+        said = example("live_camera.py", path, "--gpu", "host")
+        # each fifth lacks a packet; one that waits for a core longer than `timeout` sees the next ones first
+        assert re.search("picture 10, (timeout|newer)", said), said
         is_png(path)
 
 
