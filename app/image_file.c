@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Raw images one after the other, and pictures as PGM, PPM or PNG. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -71,6 +72,8 @@ static const char *file_why(int code)
 		return "it is a symbolic link; name the file that it leads to";
 	if (code == -ENXIO)
 		return "no process reads this pipe; start its reader first";
+	if (code == -EBUSY)
+		return "another session or run of gdrcap uses it; name another file";
 	return strerror(-code);
 }
 
@@ -86,6 +89,24 @@ static int file_begin(const char *path)
 	ret = -errno;
 	close(fd);
 	return ret;
+}
+
+/* An input or somebody's document may have the name that a picture gets; only a picture is written over. */
+static bool is_picture(const char *path)
+{
+	static const char *const begins[] = { "P5\n", "P6\n", "\x89PNG\r\n" };
+	const int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char head[8] = "";
+	ssize_t got;
+
+	if (fd < 0)
+		return true; /* file_begin() says why, if it cannot be written */
+	got = read(fd, head, sizeof(head) - 1);
+	close(fd);
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (strncmp(head, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return got <= 0;
 }
 
 static int fail_open(const char *path, int code, struct gdrcap_error *error)
@@ -252,6 +273,10 @@ static int picture_write(struct image_file *file, uint8_t *data, size_t bytes, u
 				 bytes, format_names[file->format], file->width, file->height);
 	if (!picture_path(file, seq, path))
 		return file_fail(file, -ENAMETOOLONG, "%s", strerror(ENAMETOOLONG));
+	if (!is_picture(path))
+		return file_fail(file, -EEXIST,
+				 "%s is there and is no picture; move it, or give another name",
+				 path);
 	fd = file_begin(path);
 	if (fd < 0)
 		return file_fail(file, fd, "%s: %s", path, file_why(fd));
@@ -294,7 +319,7 @@ int image_file_close(struct image_file *file)
 	int ret = 0;
 
 	file->fd = -1;
-	if (fd >= 0 && close(fd))
+	if (fd >= 0 && output_file_close(fd))
 		ret = file_fail(file, -errno, "%s: %s", file->path, strerror(errno));
 	else if (index)
 		ret = file_fail(file, index, "%s: %s", file->index_path, strerror(-index));

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,9 +46,30 @@ static int open_as(const char *path, int more, mode_t mode)
 	return ret;
 }
 
+int output_file_lock(int fd)
+{
+	struct stat status;
+
+	if (fstat(fd, &status) == 0 && S_ISCHR(status.st_mode))
+		return 0;
+	return flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK ? -EBUSY : 0;
+}
+
 int output_file_open(const char *path)
 {
-	return open_as(path, 0, 0600);
+	const int fd = open_as(path, 0, 0600), ret = fd < 0 ? fd : output_file_lock(fd);
+
+	if (ret == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return ret;
+}
+
+int output_file_close(int fd)
+{
+	(void)flock(fd, LOCK_UN);
+	return close(fd);
 }
 
 int output_file_append(const char *path)

@@ -9,9 +9,19 @@
  * Opens or makes a file to write it, with mode 0600: it is somebody's traffic, and nobody else's to read. It is not
  * emptied. Never waits: opening a pipe would wait for its reader, perhaps for ever, and so would writing, so
  * what is not a regular file stays non-blocking. Returns the descriptor, -ELOOP for a symbolic link
- * (/dev/stdout and /dev/fd/N are none here), -ENXIO for a pipe without a reader, or what open() says.
+ * (/dev/stdout and /dev/fd/N are none here), -ENXIO for a pipe without a reader, -EBUSY if another run or session has
+ * it locked, or what open() says.
  */
 int output_file_open(const char *path);
+/* The lock goes too, which a child process would keep that was forked meanwhile. What close() returns. */
+int output_file_close(int fd);
+
+/*
+ * A file that a run writes is locked (flock) for it alone, one that it reads is locked against writers: another run or
+ * session, also of this process, is refused the file. -EBUSY: another has it. 0: locked, or the file cannot be locked, as
+ * a terminal or a file of some network file systems.
+ */
+int output_file_lock(int fd);
 
 /* The same of a log, which a group may read (mode 0640): all that is written goes to its end. */
 int output_file_append(const char *path);

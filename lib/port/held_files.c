@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/output_file.h"
 #include "port/devargs.h"
 
 #define KEY "tx_pcap="
@@ -29,6 +30,7 @@ struct held_files {
 		bool made, begun; /* it was not there; it is the driver's */
 	} of[GDRCAP_QUEUES_MAX];
 	char *args;
+	bool busy; /* another session or run has one of the files */
 };
 
 /* -1: it cannot be held back. Pipes and devices have nothing to lose, "-" is standard output. */
@@ -65,7 +67,7 @@ static void file_close(struct held_file *one)
 		close(there);
 	if (one->stand_in >= 0)
 		close(one->stand_in);
-	close(one->file);
+	output_file_close(one->file);
 	free(one->path);
 }
 
@@ -80,6 +82,12 @@ static bool hold(struct held_files *held, const char *path, char text[STAND_IN_B
 	one->file = one->path ? file_open(path, &one->made) : -1;
 	if (one->file < 0) {
 		free(one->path);
+		return false;
+	}
+	one->stand_in = -1;
+	if (output_file_lock(one->file) < 0) {
+		held->busy = true;
+		file_close(one);
 		return false;
 	}
 	one->stand_in = memfd_create("gdrcap-tx", MFD_CLOEXEC);
@@ -113,21 +121,27 @@ static int args_make(struct held_files *held, const char *args)
 					 file ? KEY : token, file ? text : "");
 	}
 	free(copy);
-	return 0;
+	return held->busy ? -EBUSY : 0;
 }
 
 int held_files_open(struct held_files **out, const char *name, const char **args,
 		    struct gdrcap_error *error)
 {
 	struct held_files *held;
+	int ret = -ENOMEM;
 
 	*out = NULL;
 	if (strncmp(name, "net_pcap", strlen("net_pcap")) != 0 || !strstr(devargs_of(name), KEY))
 		return 0;
 	held = calloc(1, sizeof(*held));
-	if (!held || args_make(held, devargs_of(name)) < 0) {
+	if (held)
+		ret = args_make(held, devargs_of(name));
+	if (ret < 0) {
 		held_files_close(held);
-		return error_set(error, -ENOMEM, "port %s: no memory for its files", name);
+		return error_set(
+			error, ret, "port %s: %s", name,
+			ret == -EBUSY ? "its file is another session's or run's; name another file"
+				      : "no memory for its files");
 	}
 	*args = held->args;
 	*out = held;

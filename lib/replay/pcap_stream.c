@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -97,6 +98,8 @@ int pcap_stream_open(struct pcap_stream *stream, const char *path, FILE *file, b
 		return 0;
 	}
 	stream->bytes = (uint64_t)status.st_size;
+	/* No run of gdrcap empties the file to write to it meanwhile. If one writes to it already, it grows. */
+	(void)flock(fd, LOCK_SH | LOCK_NB);
 	stream->file = fdopen(fd, "rb");
 	if (stream->file)
 		return 0;
@@ -119,8 +122,11 @@ int pcap_stream_rewind(struct pcap_stream *stream)
 
 void pcap_stream_close(struct pcap_stream *stream)
 {
-	if (stream->file)
+	if (stream->file) {
+		/* also if a child process that was forked meanwhile has the descriptor */
+		(void)flock(fileno(stream->file), LOCK_UN);
 		fclose(stream->file);
+	}
 	if (stream->pipe >= 0)
 		close(stream->pipe);
 	free(stream->ahead);

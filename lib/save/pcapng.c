@@ -59,15 +59,6 @@ int pcapng_open(struct pcapng *file, const char *path)
 	return 0;
 }
 
-/* Writing to the one spoils the other: not so for a terminal or /dev/null. */
-bool pcapng_same(const struct pcapng *one, const struct pcapng *other)
-{
-	struct stat a, b;
-
-	return fstat(one->fd, &a) == 0 && fstat(other->fd, &b) == 0 && !S_ISCHR(a.st_mode) &&
-	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
-
 /* ---- calls that may not return ---- */
 
 static void system_enter(struct pcapng *file)
@@ -396,7 +387,7 @@ int pcapng_close(struct pcapng *file)
 		return ret;
 	if (file->fd >= 0) {
 		system_enter(file);
-		ret = close(file->fd) < 0 ? system_error(errno) : 0;
+		ret = output_file_close(file->fd) < 0 ? system_error(errno) : 0;
 		if (!system_leave(file))
 			return -ECANCELED;
 		/* A network file system says only here that it is full. */

@@ -66,10 +66,8 @@ struct pcapng_statistics {
 
 /* Opens the file as it is, what is in it stays until pcapng_begin(); or creates it, for its owner
  * alone. -EISDIR for a folder, -ELOOP for a symbolic link (/dev/stdout and /dev/fd/N are none here),
- * -ENXIO for a pipe that nobody reads, and what open() says. */
+ * -ENXIO for a pipe that nobody reads, -EBUSY if another run, session or option has it, and what open() says. */
 int pcapng_open(struct pcapng *file, const char *path);
-/* Both write to the same file, whatever the paths are. */
-bool pcapng_same(const struct pcapng *one, const struct pcapng *other);
 
 /* Empties the file. Section header: which program writes it. */
 int pcapng_begin(struct pcapng *file, const char *application);

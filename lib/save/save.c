@@ -58,6 +58,9 @@ static int file_error(const char *option, const struct save_file *file, int code
 	} else if (code == -ENXIO) {
 		why = "no process reads this pipe";
 		remedy = "start its reader first";
+	} else if (code == -EBUSY) {
+		why = "another option, session or run of gdrcap uses it";
+		remedy = "name another file";
 	}
 	return error_set(error, code, "%s: cannot write %s: %s; %s", option, file->path, why,
 			 remedy);
@@ -83,11 +86,6 @@ static int files_open(struct save *save, const struct save_config *config,
 			return file_error(option_names[f], file, ret, error);
 		file->pcapng.stall_ms = save->stall_ms;
 	}
-	if (save->files[SAVE_ALL].path && save->files[SAVE_DAMAGED].path &&
-	    pcapng_same(&save->files[SAVE_ALL].pcapng, &save->files[SAVE_DAMAGED].pcapng))
-		return error_set(error, -EINVAL,
-				 "save_damaged: %s is the file of save too; give another",
-				 config->damaged);
 	return 0;
 }
 

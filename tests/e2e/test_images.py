@@ -436,6 +436,21 @@ def test_pictures():
                 ((*size, depth, colour), data) for data in want]
 
 
+def test_picture_replaces_nothing_else():
+    """A file of the name that a picture gets, which is none: it stays."""
+    with processes.folder() as folder:
+        path = os.path.join(folder, "o.ut-2.pgm")
+        with open(path, "w") as file:
+            file.write("a letter\n")
+        summary, _, _ = pictures(folder, "--image-format", "pgm", "--image-size", "157x100", expect=3)
+        assert "o.ut-2.pgm is there and is no picture" in " ".join(summary["errors"]), summary
+        assert summary["images"][0]["saved"] == {"images": 2, "missed": 3}, summary
+        with open(path) as file:
+            assert file.read() == "a letter\n"
+        os.unlink(path)
+        pictures(folder, "--image-format", "pgm", "--image-size", "157x100")
+
+
 def test_live():
     """From an interface, while it runs; what the kernel drops is a hole."""
     sender = Sender(range(100))

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 
 import pytest
@@ -355,3 +356,27 @@ def test_both_files():
 def test_nothing_to_save():
     with processes.folder() as directory:
         assert capture(directory, own_frames(10))["saved"] is None
+
+
+def test_file_of_another_run():
+    """One that writes a file, or reads it, has it for itself."""
+    refused = "another option, session or run of gdrcap uses it"
+    with processes.folder() as directory:
+        path, read = (os.path.join(directory, name) for name in ("all.pcapng", "in.pcap"))
+        with processes.Running("loopback", "--quiet", "--gpu", "host", "--rate", "1kpps", "--save", path) as running:
+            running.wait_until_running()
+            assert refused in e2e.run("loopback", "--gpu", "host", "--frames", "10", "--save", path, expect=1).err
+            running.signal(signal.SIGINT)
+            saved = running.finish()["saved"]["frames"]
+        assert len(pcapfile.read(path)) == saved
+        pcapfile.write_pcap(read, own_frames(100))
+        before = os.path.getsize(read)
+        with processes.Running("capture", "--quiet", "--gpu", "host", "--port", "net_pcap0,infinite_rx=1,rx_pcap=" + read) as running:
+            running.wait_until_running()
+            assert refused in e2e.run("loopback", "--gpu", "host", "--frames", "10", "--save", read, expect=1).err
+            done = e2e.run("replay", "--gpu", "host", "--tx-port", "net_pcap0,tx_pcap=" + read, "--frames", "10", expect=1)
+            assert "its file is another session's or run's" in done.err, done
+            assert os.path.getsize(read) == before
+            running.signal(signal.SIGINT)
+            running.finish(None)
+        e2e.run("loopback", "--gpu", "host", "--frames", "10", "--save", read)

@@ -308,12 +308,12 @@ static void what_is_refused(void **state)
 	play_prepare(&play, 1, 64);
 	good = play.config;
 	play.config.damaged = play.config.all;
-	refused(&play, -EINVAL, "is the file of save too");
+	refused(&play, -EBUSY, "another option, session or run of gdrcap uses it");
 	/* The same file by another name. */
 	snprintf(other, sizeof(other), "%s/link", folder);
 	assert_int_equal(link(play.paths[0], other), 0);
 	play.config.damaged = other;
-	refused(&play, -EINVAL, "is the file of save too");
+	refused(&play, -EBUSY, "another option, session or run of gdrcap uses it");
 	unlink(other);
 	assert_int_equal(symlink(play.paths[0], other), 0);
 	refused(&play, -ELOOP, "it is a symbolic link; name the file that it leads to");
