@@ -247,8 +247,9 @@ static void judge_frames(const struct results *results, struct reasons *reasons)
 		add(reasons,
 		    "the payload did not go on where the frame before it ended; times: %llu",
 		    (unsigned long long)summary->lock_lost);
-	if (reasons->count == 0 && (summary->known & GDRCAP_HAS_VERDICT) && total->received &&
-	    total->valid == 0 && !is_recording(results))
+	if (reasons->count == 0 && total->received && !is_recording(results) &&
+	    (summary->known & GDRCAP_HAS_VERDICT ? total->valid == 0
+						 : total->filtered == total->received))
 		add(reasons, "no frame received was ours: check EtherType, VLAN, UDP port, frame "
 			     "format and rules against the sender's");
 }

@@ -119,6 +119,30 @@ static void a_run_that_fails(void **state)
 	gdrcap_destroy(session);
 }
 
+/* The caller's consumer gets nothing of what comes. */
+static void a_run_of_others_frames(void **state)
+{
+	const struct gdrcap_batch *batch;
+	struct gdrcap_queue *queue;
+	struct gdrcap_session *session;
+	struct gdrcap_config *config API_FREED = NULL;
+	struct gdrcap_error why = { 0 };
+	int n;
+
+	api_config(&config, "host", 100);
+	api_set(config, "match", "vlan=7");
+	session = api_create(config);
+	queue = gdrcap_get_queue(session, 0);
+	api_start(session);
+	while ((n = gdrcap_wait(queue, &batch, 1, 1000)) >= 0)
+		assert_int_equal(n, 0);
+	api_wait_end(session);
+	api_stop(session);
+	assert_int_equal(gdrcap_judge(session, &why), GDRCAP_FAILED_FRAMES);
+	assert_non_null(strstr(why.text, "no frame received was ours"));
+	gdrcap_destroy(session);
+}
+
 /* While a run goes on. */
 static void a_run_that_goes_on(void **state)
 {
@@ -159,9 +183,8 @@ static void a_configuration(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_run_that_passes),
-		cmocka_unit_test(a_run_that_fails),
-		cmocka_unit_test(a_run_that_goes_on),
+		cmocka_unit_test(a_run_that_passes),	  cmocka_unit_test(a_run_that_fails),
+		cmocka_unit_test(a_run_of_others_frames), cmocka_unit_test(a_run_that_goes_on),
 		cmocka_unit_test(a_configuration),
 	};
 
