@@ -94,3 +94,19 @@ const char *text_count(char *to, uint64_t count)
 	*end = '\0';
 	return to;
 }
+
+const char *text_decimal(char *to, uint64_t count, unsigned int digits)
+{
+	uint64_t unit = 1;
+	char *end;
+
+	for (unsigned int i = 0; i < digits; i++)
+		unit *= 10;
+	end = to + snprintf(to, TEXT_COUNT_BYTES, "%" PRIu64 ".%0*" PRIu64, count / unit,
+			    (int)digits, count % unit);
+	while (end[-1] == '0')
+		*--end = '\0';
+	if (end[-1] == '.')
+		*--end = '\0';
+	return to;
+}

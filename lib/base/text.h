@@ -19,6 +19,9 @@ void text_clean(char *text, char with);
 /* "10,000,000"; `to` has TEXT_COUNT_BYTES. Returns it. */
 const char *text_count(char *to, uint64_t count);
 
+/* count / 10^digits, as YAML and JSON write numbers, whatever the locale: "0.5". Returns `to`, of TEXT_COUNT_BYTES. */
+const char *text_decimal(char *to, uint64_t count, unsigned int digits);
+
 #define TEXT_QUOTE_BYTES 64
 /* Untrusted text, fit for an error text: printable, and cut when long. Returns `to`. */
 const char *text_quote(char *to, size_t bytes, const char *text);

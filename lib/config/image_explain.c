@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "config/image_draft.h"
 #include "config/image_load.h"
 #include "config/image_settle.h"
@@ -20,7 +21,9 @@ static void put_word(FILE *out, enum image_key key, uint64_t value)
 
 static void put_time(FILE *out, enum image_key key, uint64_t us)
 {
-	fprintf(out, "%s: %.10g\n", image_key_path(key), (double)us / 1e6);
+	char seconds[TEXT_COUNT_BYTES];
+
+	fprintf(out, "%s: %s\n", image_key_path(key), text_decimal(seconds, us, 6));
 }
 
 /* "{at: 4, bytes: 2" */

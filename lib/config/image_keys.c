@@ -284,7 +284,8 @@ static int number_set(struct image_draft *draft, unsigned int line, const char *
 	char quoted[TEXT_QUOTE_BYTES];
 	uint64_t value = 0;
 	const int ret = value_parse(type, text, &value);
-	const double unit = type == KEY_TIME ? 1000 : 1;
+	const unsigned int digits = type == KEY_TIME ? 3 : 0;
+	char low[TEXT_COUNT_BYTES], high[TEXT_COUNT_BYTES];
 
 	text_quote(quoted, sizeof(quoted), text);
 	if (ret == -EINVAL)
@@ -294,12 +295,9 @@ static int number_set(struct image_draft *draft, unsigned int line, const char *
 		*to = value;
 		return 0;
 	}
-	if (max >= (UINT64_C(1) << 52))
-		return image_draft_refuse(draft, line, path,
-					  "'%s' is out of range; allowed: %" PRIu64 "..%" PRIu64,
-					  quoted, min, max);
-	return image_draft_refuse(draft, line, path, "'%s' is out of range; allowed: %.10g..%.10g",
-				  quoted, (double)min / unit, (double)max / unit);
+	return image_draft_refuse(draft, line, path, "'%s' is out of range; allowed: %s..%s",
+				  quoted, text_decimal(low, min, digits),
+				  text_decimal(high, max, digits));
 }
 
 static int word_set(struct image_draft *draft, unsigned int line, const struct key_row *row,

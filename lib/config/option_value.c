@@ -39,8 +39,7 @@ static const char *number_write(const struct option_row *row, uint64_t number, c
 		}
 		break;
 	case OPTION_DURATION:
-		snprintf(to, 32, "%.10g", (double)number / 1000);
-		return to;
+		return text_decimal(to, number, 3);
 	default:
 		break;
 	}

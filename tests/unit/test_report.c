@@ -815,6 +815,13 @@ static void assert_count(uint64_t count, const char *expected)
 	assert_string_equal(text_count(text, count), expected);
 }
 
+static void assert_decimal(uint64_t count, unsigned int digits, const char *expected)
+{
+	char text[TEXT_COUNT_BYTES];
+
+	assert_string_equal(text_decimal(text, count, digits), expected);
+}
+
 static void assert_ratio(uint64_t wrong, uint64_t checked, const char *expected)
 {
 	char text[REPORT_TEXT_BYTES];
@@ -838,6 +845,12 @@ static void test_numbers(void **state)
 	assert_count(100000, "100,000");
 	assert_count(1000000, "1,000,000");
 	assert_count(UINT64_MAX, "18,446,744,073,709,551,615");
+	assert_decimal(0, 3, "0");
+	assert_decimal(500, 3, "0.5");
+	assert_decimal(100000, 6, "0.1");
+	assert_decimal(60000, 3, "60");
+	assert_decimal(10, 0, "10");
+	assert_decimal(UINT64_MAX, 6, "18446744073709.551615");
 	assert_ratio(0, 0, "not known");
 	assert_ratio(0, 833333333333, "< 1.2e-12");
 	assert_ratio(1, 810372771, "1.234e-09");
