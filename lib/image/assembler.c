@@ -103,6 +103,29 @@ static void window_move(struct assembler *assembler, const struct assembler_slot
 		__atomic_store_n(last, entry->number + 1, __ATOMIC_RELEASE);
 }
 
+static bool has_all(const struct assembler *assembler)
+{
+	const struct assembler_config *config = &assembler->config;
+
+	return config->has_all && config->has_all(config->context);
+}
+
+/* The run had all its images by now, and none of these is a newer one of the same stream. */
+static bool is_behind(const struct assembler *assembler, const struct assembler_slot *entry)
+{
+	if (!has_all(assembler))
+		return false;
+	for (uint32_t slot = entry->newer; slot != ASSEMBLER_NONE;
+	     slot = assembler->slot[slot].newer) {
+		const struct assembler_slot *newer = &assembler->slot[slot];
+
+		if (newer->state != ASSEMBLER_OPEN && newer->end == GDRCAP_IMAGE_COMPLETE &&
+		    !newer->behind)
+			return false;
+	}
+	return true;
+}
+
 static void slot_close(struct assembler *assembler, struct assembler_slot *entry,
 		       enum gdrcap_image_end end)
 {
@@ -111,6 +134,7 @@ static void slot_close(struct assembler *assembler, struct assembler_slot *entry
 	int ret;
 
 	window_move(assembler, entry);
+	entry->behind |= is_behind(assembler, entry);
 	entry->end = end;
 	entry->state = ASSEMBLER_CLOSING;
 	entry->ones = 0;
@@ -308,6 +332,7 @@ static void image_begin(struct assembler *assembler, uint64_t came,
 /* It has all pieces, as far as is known. */
 static void image_whole(struct assembler *assembler, uint64_t came, struct assembler_slot *entry)
 {
+	entry->behind = has_all(assembler);
 	if (assembler_expected(assembler, entry) < assembler->config.view->layout.pieces) {
 		slot_close(assembler, entry, GDRCAP_IMAGE_COMPLETE);
 	} else {
@@ -315,6 +340,7 @@ static void image_whole(struct assembler *assembler, uint64_t came, struct assem
 		entry->state = ASSEMBLER_DONE;
 		entry->whole = 1;
 	}
+	assembler->found++;
 	stream_hand_out(assembler, came, &assembler->stream[entry->stream]);
 }
 

@@ -90,10 +90,11 @@ struct assembler_slot {
 	uint32_t older, newer;
 	uint32_t ones; /* its bitmap for the caller is so many ones */
 	uint8_t state, end, ends, lost;
-	uint8_t whole; /* complete, and its entry open */
-	uint8_t leads; /* first of its stream */
-	uint8_t alien; /* begun by another sender than the stream's */
-	uint8_t cut;   /* enum image_cut */
+	uint8_t whole;	/* complete, and its entry open */
+	uint8_t leads;	/* first of its stream */
+	uint8_t alien;	/* begun by another sender than the stream's */
+	uint8_t cut;	/* enum image_cut */
+	uint8_t behind; /* closed or complete when the run had all its images: config.has_all */
 };
 
 struct assembler_run {
@@ -126,6 +127,7 @@ struct assembler {
 	struct image_ring *ring;
 	uint32_t streams;
 	uint64_t records; /* added so far */
+	uint64_t found;	  /* whole images, those too that older ones hold up */
 	uint64_t listing; /* bit s: stream s has a list */
 	uint64_t active;  /* bit s: stream s has something to forget */
 	struct place_whole whole[PLACE_WHOLE_MAX];

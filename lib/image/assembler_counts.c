@@ -174,8 +174,9 @@ void assembler_count_no_room(struct assembler *assembler, const struct place_rec
 }
 
 static void count_number(struct assembler *assembler, struct assembler_stream *stream,
-			 uint64_t number)
+			 const struct assembler_slot *entry)
 {
+	const uint64_t number = entry->number;
 	const bool counts = assembler->config.view->layout.counts;
 	const uint64_t before = stream->last;
 	uint64_t missing, no_room;
@@ -186,7 +187,7 @@ static void count_number(struct assembler *assembler, struct assembler_stream *s
 		missing = number - before - 1;
 		if (missing > ASSEMBLER_JUMP) {
 			stream->counts.restarts++;
-		} else if (missing) {
+		} else if (missing && !entry->behind) {
 			no_room = runs_between(stream, before, number);
 			missing -= no_room < missing ? no_room : missing;
 			stream->counts.skipped += missing;
@@ -256,8 +257,8 @@ static bool sender_went_on(const struct assembler *assembler, const struct assem
 /*
  * A run begins and ends in the middle of images. By the start: a stream's first image, of which all but the first
  * pieces came, soon after the first poll. By the stop: frames still came, all up to the last that came is there, and
- * the sender had not gone on to another; and whatever is handed out behind the run's last image, of which how much is
- * seen is by chance.
+ * the sender had not gone on to another; and every image that is closed after the run has as many whole ones as it
+ * is to have: how much of these is seen is by chance.
  */
 static enum image_cut image_cut(const struct assembler *assembler,
 				const struct assembler_slot *entry)
@@ -270,7 +271,7 @@ static enum image_cut image_cut(const struct assembler *assembler,
 
 	if (!config->began || !config->came_on)
 		return IMAGE_NOT_CUT;
-	if (config->has_all(config->context))
+	if (entry->behind)
 		return IMAGE_CUT_BY_STOP;
 	if (entry->leads && expected && !leader_came(assembler, entry) &&
 	    entry->pieces == expected - image_bits_first(present, expected) &&
@@ -324,7 +325,7 @@ bool assembler_count_image(struct assembler *assembler, struct assembler_slot *e
 		counts->dropped++;
 		return true;
 	}
-	count_number(assembler, stream, entry->number);
+	count_number(assembler, stream, entry);
 	counts->bytes += entry->bytes;
 	if (expected) {
 		counts->pieces_expected += expected;

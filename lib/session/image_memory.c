@@ -210,16 +210,11 @@ static bool image_came_on(void *context)
 static bool image_has_all(void *context)
 {
 	const struct gdrcap_session *session = ((const struct session_image *)context)->session;
-	struct gdrcap_image_counts counts;
-	uint64_t whole = 0;
+	uint64_t found = 0;
 
-	if (!session->settings.images_wanted)
-		return false;
-	for (uint32_t i = 0; i < session->images.count; i++) {
-		assembler_counts(&session->images.handed[i].assembler, &counts);
-		whole += counts.complete;
-	}
-	return whole >= session->settings.images_wanted;
+	for (uint32_t i = 0; i < session->images.count; i++)
+		found += session->images.handed[i].assembler.found;
+	return session->settings.images_wanted && found >= session->settings.images_wanted;
 }
 
 /* In a run of files times are ns: session_clock_create(). */
