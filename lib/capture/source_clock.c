@@ -50,8 +50,9 @@ void source_clock_set(struct source_clock *clock, uint64_t now, uint64_t over)
 {
 	const uint64_t most = now + clock->step_ns;
 
-	if (!clock->began)
+	if (!clock->has_began)
 		clock->began = now;
+	clock->has_began = true;
 	atomic_store_explicit(&clock->now, now, memory_order_relaxed);
 	/* TIME */
 	atomic_store_explicit(&clock->limit, over <= most ? over - 1 : most, memory_order_release);

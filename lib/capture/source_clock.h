@@ -39,7 +39,8 @@ struct source_clock {
 	/* Writer: the accountant. ns since the Unix epoch; never falls. */
 	_Alignas(SOURCE_CLOCK_LINE) _Atomic uint64_t now;
 	_Atomic uint64_t limit;
-	uint64_t began; /* of the first frame */
+	uint64_t began; /* of the first frame, with has_began */
+	bool has_began;
 	struct {
 		/* Writer: the source. When its next frame is due, once it had published so many bursts. */
 		_Alignas(SOURCE_CLOCK_LINE) _Atomic uint64_t due;

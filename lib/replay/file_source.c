@@ -163,11 +163,13 @@ static uint64_t source_due(const struct file_source *source)
 
 	if (source->has_next)
 		return source->due;
-	if (source->over || !source->due)
+	if (source->over)
 		return SOURCE_CLOCK_OVER;
 	if (source->config.clock->count == 1)
-		return source->due;
+		return source->due ? source->due : SOURCE_CLOCK_OVER;
 	ns = (uint64_t)((double)(rte_rdtsc() - source->read) * 1e9 / (double)rte_get_tsc_hz());
+	if (!source->due) /* its first frame */
+		return ns > PIPE_SILENT_NS ? SOURCE_CLOCK_OVER : 0;
 	return RTE_MIN(source->due + (ns > PIPE_SILENT_NS ? ns - PIPE_SILENT_NS : 0), TIME_MOST);
 }
 
@@ -176,6 +178,8 @@ static int source_hold(struct file_source *source, bool wants_room)
 {
 	const bool over = source->over && !source->has_next;
 
+	if (!source->read)
+		source->read = rte_rdtsc();
 	if (source->config.clock && ring_pending(source->promises.ring) == 0) {
 		source->wanted_room = wants_room;
 		source_clock_hold(source->config.clock, source->index, source_due(source),
