@@ -295,6 +295,25 @@ static int read_if_there(struct merge_input *input, const json_t *object, const 
 	return json_object_get(object, key) ? read_count(input, object, key, count) : 0;
 }
 
+/* Of a run's images: none is whole, or more lack something than its start and stop cut. */
+static int check_pass_images(struct merge_input *input, const json_t *images, const char **wrong)
+{
+	for (size_t i = 0; i < json_array_size(images); i++) {
+		const json_t *image = json_array_get(images, i),
+			     *cut = json_object_get(image, "cut");
+		struct merge_count complete, incomplete, by_start, by_stop;
+
+		if (read_if_there(input, image, "complete", &complete) < 0 ||
+		    read_if_there(input, image, "incomplete", &incomplete) < 0 ||
+		    read_if_there(input, cut, "by_start", &by_start) < 0 ||
+		    read_if_there(input, cut, "by_stop", &by_stop) < 0)
+			return -EINVAL;
+		if (!complete.count || incomplete.count > merge_sum(by_start, by_stop).count)
+			*wrong = "images";
+	}
+	return 0;
+}
+
 /* What makes a run fail, by itself. */
 static int check_pass(struct merge_input *input, const json_t *object)
 {
@@ -329,6 +348,8 @@ static int check_pass(struct merge_input *input, const json_t *object)
 
 		wrong = state && !strcmp(state, "failed") ? "stages" : wrong;
 	}
+	if (check_pass_images(input, json_object_get(object, "images"), &wrong) < 0)
+		return -EINVAL;
 	return wrong ? refuse_pass(input, wrong) : 0;
 }
 

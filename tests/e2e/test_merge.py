@@ -142,6 +142,10 @@ def test_images():
         assert "PASS: 2 runs of images" in e2e.run("merge", *files[:2]).out
         said(merge(*files, expect=3), "c.json failed: 1 image incomplete")
         said(merge(*files[:2], os.path.join(folder, "none"), expect=3), "its machine gave nothing")
+        for change in ({"complete": 0}, {"incomplete": 1}):
+            forged = load(files[0])
+            forged["images"][0].update(change)
+            said(merge(keep(folder, "forged", forged), expect=2), 'its "images" say that the run failed')
         numbered, _ = send(folder, "numbered", "--frames", "10")
         said(merge(*files[:2], numbered, expect=3), "unknown")
 
