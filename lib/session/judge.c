@@ -2,11 +2,13 @@
 /* What a run says of its frames, receivers and senders that their counts alone do not. */
 #include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
 
 #include "base/log.h"
+#include "port/af_packet.h"
 #include "session/session.h"
 
 #define RATE_MISSED 0.99   /* a rate below this part of the one asked for was not reached */
@@ -101,6 +103,40 @@ static void receivers_judge_pools(struct gdrcap_session *session)
 	}
 }
 
+/* What the caller ended without having asked for less. */
+static void receivers_judge_files(struct gdrcap_session *session)
+{
+	const struct settings *settings = &session->settings;
+
+	if (settings->frames || settings->images_wanted || session->run.ended_by_time)
+		return;
+	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
+		const struct session_pair *pair = &session->ports.pairs[i / settings->queues];
+		const struct file_source *source = pair->source[i % settings->queues];
+		struct stat status;
+
+		/* a pipe has no end but its writer's */
+		if (source && !source->config.loops && stat(source->config.path, &status) == 0 &&
+		    S_ISREG(status.st_mode) &&
+		    !atomic_load_explicit(&session->workers.rx[i].source_over,
+					  memory_order_relaxed))
+			session_message(session, GDRCAP_LOG_WARNING,
+					"port %s: the run was stopped before the end of %s",
+					pair->rx.name, source->config.path);
+	}
+}
+
+/* Late frames and incomplete images then are no sender's fault. */
+static void receivers_judge_images(struct gdrcap_session *session)
+{
+	if (atomic_load_explicit(&session->workers.accountant.waited_out, memory_order_relaxed))
+		session_message(
+			session, GDRCAP_LOG_WARNING,
+			"a file waited 10 s for a free image buffer, and images that lacked "
+			"pieces were closed to go on; their other frames are late; release "
+			"images sooner, or raise ring");
+}
+
 /* Drops that no gap in the frames shows. */
 static void receivers_judge_missed(struct gdrcap_session *session)
 {
@@ -117,8 +153,11 @@ static void receivers_judge_missed(struct gdrcap_session *session)
 				session, GDRCAP_LOG_WARNING,
 				"port %s: frames that came and were not received: %llu, of anybody's; its "
 				"ring or its socket was full, or they had errors (nic_missed, nic_error); "
-				"give the receiving threads cores of their own, or raise --descriptors",
-				session->ports.pairs[p].rx.name, (unsigned long long)missed);
+				"give the receiving threads cores of their own, or raise %s",
+				session->ports.pairs[p].rx.name, (unsigned long long)missed,
+				port_name_is_af_packet(session->ports.pairs[p].rx.name)
+					? "framecnt in the port's name"
+					: "--descriptors");
 	}
 }
 
@@ -151,6 +190,8 @@ void session_receivers_judge(struct gdrcap_session *session)
 {
 	receivers_judge_cut(session);
 	receivers_judge_pools(session);
+	receivers_judge_images(session);
+	receivers_judge_files(session);
 	if (session->workers.rx_count)
 		receivers_judge_missed(session);
 	streams_judge(session, accountant_borrow(&session->workers.accountant));

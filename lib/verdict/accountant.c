@@ -171,7 +171,12 @@ static bool accountant_is_stuck(struct accountant *accountant, bool wants_room)
 		full |= assembler_is_full(&accountant->images[i].assembler);
 	if (!wants_room || !accountant->stuck)
 		accountant->stuck = wants_room ? accountant->now : 0;
-	return wants_room && (full || tsc_older(accountant->stuck, STUCK_MS));
+	if (!wants_room || full)
+		return wants_room;
+	if (!tsc_older(accountant->stuck, STUCK_MS))
+		return false;
+	atomic_store_explicit(&accountant->waited_out, true, memory_order_relaxed);
+	return true;
 }
 
 /* The clock of files moves on, and what is over by then is closed, one thing after the other. Where frames are stuck, time

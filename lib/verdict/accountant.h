@@ -43,6 +43,8 @@ struct accountant {
 	uint64_t now;	  /* of this round */
 	struct seen seen; /* with images; before the start: rx and rx_count, which may be 0 */
 	uint64_t stuck;	  /* ticks: since when a file waits for an image buffer; 0: it does not */
+	/* It waited for so long that images were closed to go on. Writer: the accountant. */
+	_Atomic bool waited_out;
 	struct source_clock
 		*clock;	      /* of images, in a run of files; before the start; NULL: the CPU's */
 	pthread_mutex_t lock; /* held by the thread, and lent while `wanted` is not 0 */
