@@ -21,7 +21,7 @@ from ._sending import Sender
 from ._streams import _BATCH, _FRAMES, _IMAGE, StreamBatches, StreamFrames, StreamImages
 
 _EVENTS = ("", "first_frame", "link_down", "link_up", "port_gone", "no_slots", "slots_again", "queue_restarted",
-           "consumer_late", "consumer_moves", "saver_behind", "saver_moves", "end")
+           "consumer_late", "consumer_moves", "saver_behind", "saver_moves", "end", "missed", "missed_over")
 _SLICE_MS = 50
 _IMAGES_MAX = 4
 
