@@ -390,6 +390,9 @@ static int play(struct player *player, const struct wanted *wanted, enum way way
 		ret = play_by_kernel(player, &watch);
 	atomic_store(&watch.over, true);
 	pthread_join(watch.thread, NULL);
+	/* The rank before leaves behind its last message, and if it is busy here, that may be lost. */
+	if (wanted->rank == 0 && steps_of(player) > wanted->rounds)
+		return 0;
 	if (watch.fired) {
 		snprintf(error->text, sizeof(error->text), "no message came for %.0f s",
 			 wanted->timeout_s);
