@@ -20,7 +20,6 @@
 #define FILL_EVERY 32u		      /* frames between two FILLs */
 #define WAIT_NS 20000		      /* of the reader, for the sender */
 #define COUNT_MAX ((uint64_t)1 << 31) /* frames of a resident store */
-#define TIME_MOST ((uint64_t)1 << 62) /* ns: what a file's times may add up to */
 /* The least window: a few of the longest frames, and a few bursts of the shortest. */
 #define WINDOW_FRAMES_MIN 64u
 #define WINDOW_DATA_MIN (8 * RTE_ALIGN_CEIL((size_t)FRAME_MAX_BYTES, (size_t)STORE_PIECE_BYTES))
@@ -40,7 +39,8 @@ static uint64_t clock_next(struct file_clock *clock, uint64_t time_ns)
 		clock->first = time_ns;
 	clock->started = true;
 	if (time_ns > clock->first)
-		clock->since = RTE_MAX(clock->since, RTE_MIN(time_ns - clock->first, TIME_MOST));
+		clock->since =
+			RTE_MAX(clock->since, RTE_MIN(time_ns - clock->first, PCAP_TIME_MAX_NS));
 	return clock->since;
 }
 

@@ -17,9 +17,8 @@
 #include "pattern/frame.h"
 
 #define LEN_MAX (FRAME_MAX_BYTES - FRAME_FCS_BYTES)
-#define TIME_MOST ((uint64_t)1 << 62) /* ns, in 2116: what is later is due then */
-#define DISORDER_NS 1000000000	      /* what steps back further was captured by another clock */
-#define PIPE_SILENT_NS 1000000000     /* of an empty pipe beside other sources */
+#define DISORDER_NS 1000000000	  /* what steps back further was captured by another clock */
+#define PIPE_SILENT_NS 1000000000 /* of an empty pipe beside other sources */
 
 int file_source_open(struct file_source **out, const struct file_source_config *config,
 		     struct gdrcap_error *error)
@@ -78,14 +77,14 @@ static void source_date(struct file_source *source)
 	uint64_t due = source->next.time_ns + source->shift;
 
 	if (!source->due)
-		source->due = RTE_MIN(due, TIME_MOST);
+		source->due = RTE_MIN(due, PCAP_TIME_MAX_NS);
 	if (source->anew || (int64_t)(due - source->due) < -DISORDER_NS) {
-		source->due = source->anew ? RTE_MIN(since, TIME_MOST) : source->due;
+		source->due = source->anew ? RTE_MIN(since, PCAP_TIME_MAX_NS) : source->due;
 		source->shift += source->due - due;
 		due = source->due;
 	}
 	if ((int64_t)(due - source->due) > 0)
-		source->due = RTE_MIN(due, TIME_MOST);
+		source->due = RTE_MIN(due, PCAP_TIME_MAX_NS);
 	source->anew = false;
 	source->read = rte_rdtsc();
 }
@@ -170,7 +169,8 @@ static uint64_t source_due(const struct file_source *source)
 	ns = (uint64_t)((double)(rte_rdtsc() - source->read) * 1e9 / (double)rte_get_tsc_hz());
 	if (!source->due) /* its first frame */
 		return ns > PIPE_SILENT_NS ? SOURCE_CLOCK_OVER : 0;
-	return RTE_MIN(source->due + (ns > PIPE_SILENT_NS ? ns - PIPE_SILENT_NS : 0), TIME_MOST);
+	return RTE_MIN(source->due + (ns > PIPE_SILENT_NS ? ns - PIPE_SILENT_NS : 0),
+		       PCAP_TIME_MAX_NS);
 }
 
 /* Nothing is handed out. */

@@ -169,8 +169,7 @@ static int check_time(const struct pcap_file *file, const struct pcap_record *re
 {
 	char what[128];
 
-	/* Until 2116: sums of two times fit into 63 bits, and a clock that goes by the file can go on. */
-	if (record->seconds >= 0 && record->seconds < (INT64_MAX >> 1) / 1000000000 &&
+	if (record->seconds >= 0 && (uint64_t)record->seconds < PCAP_TIME_MAX_NS / 1000000000 &&
 	    record->ns < 1000000000)
 		return 0;
 	snprintf(what, sizeof(what), "frame %llu has an impossible time (%lld s, %llu ns)",

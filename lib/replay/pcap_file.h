@@ -20,6 +20,9 @@ struct pcap_frame {
 	uint64_t time_ns;     /* since the Unix epoch */
 };
 
+/* Times of a file, and their sums, stay below this (the year 2116), so that two of them add up within 63 bits. */
+#define PCAP_TIME_MAX_NS ((uint64_t)1 << 62)
+
 /* `stream` NULL: opens `path`; else reads from it (it is closed with the file) and `path` is its
  * name for error texts. */
 int pcap_file_open(struct pcap_file **file, const char *path, FILE *stream,
