@@ -2,7 +2,6 @@
 /* What a run says of its frames, receivers and senders that their counts alone do not. */
 #include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include <rte_common.h>
 #include <rte_cycles.h>
@@ -113,13 +112,14 @@ static void receivers_judge_files(struct gdrcap_session *session)
 	for (uint32_t i = 0; i < session->workers.rx_count; i++) {
 		const struct session_pair *pair = &session->ports.pairs[i / settings->queues];
 		const struct file_source *source = pair->source[i % settings->queues];
-		struct stat status;
+		uint64_t at, bytes;
 
-		/* a pipe has no end but its writer's */
-		if (source && !source->config.loops && stat(source->config.path, &status) == 0 &&
-		    S_ISREG(status.st_mode) &&
-		    !atomic_load_explicit(&session->workers.rx[i].source_over,
-					  memory_order_relaxed))
+		if (!source || source->config.loops ||
+		    atomic_load_explicit(&session->workers.rx[i].source_over, memory_order_relaxed))
+			continue;
+		/* a pipe, which has no length, ends when its writer does */
+		pcap_file_where(source->file, &at, &bytes);
+		if (bytes)
 			session_message(session, GDRCAP_LOG_WARNING,
 					"port %s: the run was stopped before the end of %s",
 					pair->rx.name, source->config.path);
