@@ -68,13 +68,9 @@ static int file_fail(struct image_file *file, int code, const char *format, ...)
 
 static const char *file_why(int code)
 {
-	if (code == -ELOOP)
-		return "it is a symbolic link; name the file that it leads to";
-	if (code == -ENXIO)
-		return "no process reads this pipe; start its reader first";
-	if (code == -EBUSY)
-		return "another session or run of gdrcap uses it; name another file";
-	return strerror(-code);
+	const char *why = output_file_why(code);
+
+	return why ? why : strerror(-code);
 }
 
 /* Its descriptor, of a file that is empty now, or a negative errno. */

@@ -66,6 +66,17 @@ int output_file_open(const char *path)
 	return ret;
 }
 
+const char *output_file_why(int code)
+{
+	if (code == -ELOOP)
+		return "it is a symbolic link; name the file that it leads to";
+	if (code == -ENXIO)
+		return "no process reads this pipe; start its reader first";
+	if (code == -EBUSY)
+		return "another option, session or run of gdrcap uses it; name another file";
+	return NULL;
+}
+
 int output_file_close(int fd)
 {
 	(void)flock(fd, LOCK_UN);

@@ -13,6 +13,8 @@
  * it locked, or what open() says.
  */
 int output_file_open(const char *path);
+/* Cause and remedy of -ELOOP, -ENXIO and -EBUSY; NULL of others. */
+const char *output_file_why(int code);
 /* The lock goes too, which a child process would keep that was forked meanwhile. What close() returns. */
 int output_file_close(int fd);
 

@@ -14,6 +14,7 @@
 #include <rte_gpudev.h>
 
 #include "base/log.h"
+#include "base/output_file.h"
 #include "memory/core_dump.h"
 
 #define BOUNCE_BYTES ((size_t)64 << 20)
@@ -44,26 +45,18 @@ static int file_error(const char *option, const struct save_file *file, int code
 		      struct gdrcap_error *error)
 {
 	const char *remedy = "name a file in a folder that exists and that you may write to";
-	const char *why = save_file_why(file, code);
+	const char *why = output_file_why(code);
 
+	if (why)
+		return error_set(error, code, "%s: cannot write %s: %s", option, file->path, why);
 	if (code == -EISDIR)
 		remedy = "name a file in it";
 	else if (code == -ENOSPC || code == -EDQUOT)
 		remedy = "free space there, or name a file elsewhere";
 	else if (file->pcapng.stalled)
 		remedy = "let it read";
-	else if (code == -ELOOP) {
-		why = "it is a symbolic link";
-		remedy = "name the file that it leads to";
-	} else if (code == -ENXIO) {
-		why = "no process reads this pipe";
-		remedy = "start its reader first";
-	} else if (code == -EBUSY) {
-		why = "another option, session or run of gdrcap uses it";
-		remedy = "name another file";
-	}
-	return error_set(error, code, "%s: cannot write %s: %s; %s", option, file->path, why,
-			 remedy);
+	return error_set(error, code, "%s: cannot write %s: %s; %s", option, file->path,
+			 save_file_why(file, code), remedy);
 }
 
 static int files_open(struct save *save, const struct save_config *config,
