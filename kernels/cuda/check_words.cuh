@@ -29,8 +29,8 @@ __device__ __forceinline__ uint32_t bits_from(int bits)
 /*
  * Not 0 where a lane's pieces of a payload, which `lanes` lanes share, are not the pattern's. want(p) gives piece
  * p, counted from the one that the payload's first byte lies in; what it gives of bytes before and behind the
- * payload is of no matter. Whole warps, also for want(), which a lane is asked for each `step`th, in order; lanes
- * from `step` on check none.
+ * payload is of no matter. Called by whole warps, and so is want(): a lane calls it for every `step`th piece, in order.
+ * Lanes from `step` on check no piece.
  */
 template <uint32_t lanes, uint32_t step = lanes, bool split_or_stale, typename Want>
 __device__ __forceinline__ uint32_t words_wrong(const struct received<split_or_stale> &payload,

@@ -20,7 +20,7 @@
 
 /* ---- 4: pieces ---- */
 
-/* Whether a frame is of its image, whose first one another sender sent. */
+/* Item i's sender did not begin its image. True: the layout's legs allow this sender. Else the frame is a conflict. */
 static __device__ __noinline__ bool place_is_leg(struct place_context c, uint32_t i)
 {
 	struct place_item &item = c.g->item[i];

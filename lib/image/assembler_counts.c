@@ -162,7 +162,7 @@ void assembler_count_no_room(struct assembler *assembler, const struct place_rec
 {
 	struct assembler_stream *stream;
 
-	/* Of a stream too many: no record says which, so images cannot be told apart. */
+	/* The record of a stream beyond the first 64 has no stream id, so its images cannot be counted. */
 	if (record->stream >= PLACE_STREAMS_MAX)
 		return;
 	stream = &assembler->stream[record->stream];

@@ -20,7 +20,8 @@ bool assembler_count_image(struct assembler *assembler, struct assembler_slot *e
 /* Nobody had taken it. */
 void assembler_count_taken_back(struct assembler *assembler, const struct assembler_slot *entry);
 
-/* The image that `head` tells of is another sender's than the stream's, which was not silent since. */
+/* True: the image of `head` is from another sender than the stream's, which is the first one since the stream's last
+ * silence. Notes both senders. */
 bool assembler_is_alien(const struct assembler *assembler, struct assembler_stream *stream,
 			const struct place_head *head);
 

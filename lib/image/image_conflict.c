@@ -25,7 +25,6 @@ static void sender_text(const struct image_sender *sender, char *to, size_t byte
 		 sender->ip_bytes == 16 && port[0] ? "]" : "", port);
 }
 
-/* Whether the image is another sender's than the stream's, which was not silent since. */
 bool assembler_is_alien(const struct assembler *assembler, struct assembler_stream *stream,
 			const struct place_head *head)
 {

@@ -66,7 +66,7 @@ struct pcapng_statistics {
 
 /* Opens the file as it is, what is in it stays until pcapng_begin(); or creates it, for its owner
  * alone. -EISDIR for a folder, -ELOOP for a symbolic link (/dev/stdout and /dev/fd/N are none here),
- * -ENXIO for a pipe that nobody reads, -EBUSY if another run, session or option has it, and what open() says. */
+ * -ENXIO for a pipe without a reader, -EBUSY if another run, session or option has locked it, and what open() returns. */
 int pcapng_open(struct pcapng *file, const char *path);
 
 /* Empties the file. Section header: which program writes it. */

@@ -163,7 +163,7 @@ struct own_lost own_queues_lost(struct own_queues *own)
 {
 	struct own_lost lost = { 0 };
 
-	/* What is told of a queue that runs stays what it is. */
+	/* Frames counted as missed stay so, even if the queue fails before the next look. */
 	own_queues_look(own);
 	for (uint32_t q = 0; q < own->count; q++) {
 		const struct own_missed *missed = &own->missed[q];

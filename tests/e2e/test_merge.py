@@ -128,7 +128,7 @@ def test_senders_and_receivers():
 
 
 def test_images():
-    """Their frames have no numbers: what a run says of itself counts."""
+    """Frames of images have no sequence numbers, so each run's own verdict counts."""
     sender = images.Sender(range(4))
     with processes.folder() as folder:
         files = []
