@@ -298,6 +298,12 @@ static void stream_limit(struct assembler *assembler, struct assembler_stream *s
 			slot_close(assembler, &assembler->slot[slot], GDRCAP_IMAGE_NEWER);
 }
 
+static void stream_look_by(struct assembler_stream *stream, uint64_t due)
+{
+	if (due < stream->due)
+		stream->due = due;
+}
+
 static void image_begin(struct assembler *assembler, uint64_t came,
 			const struct place_record *record)
 {
@@ -324,6 +330,7 @@ static void image_begin(struct assembler *assembler, uint64_t came,
 	entry->lost = stream->has_last && !stream->anew && entry->number <= stream->last &&
 		      stream->last - entry->number <= assembler->config.view->layout.late;
 	list_insert(assembler, stream, record->slot);
+	stream_look_by(stream, came + assembler->config.timeout);
 	if (entry->lost)
 		slot_close(assembler, entry, GDRCAP_IMAGE_NEWER);
 	stream_limit(assembler, stream);
@@ -361,6 +368,7 @@ static void image_add(struct assembler *assembler, uint64_t came, const struct p
 	if (record->ends && !entry->ends) {
 		entry->ends = 1;
 		entry->ended = came;
+		stream_look_by(&assembler->stream[entry->stream], came + assembler->config.linger);
 	}
 	if (record->expected > entry->said)
 		entry->said = record->expected;
@@ -436,26 +444,29 @@ void assembler_add(struct assembler *assembler, uint64_t came, const struct plac
 
 /* ---- rounds ---- */
 
-static bool stream_round(struct assembler *assembler, uint64_t now, uint64_t seen,
-			 struct assembler_stream *stream)
+static void stream_close_due(struct assembler *assembler, uint64_t now, uint64_t seen,
+			     struct assembler_stream *stream)
 {
-	bool waits = false;
-
 	for (uint32_t slot = stream->oldest; slot != ASSEMBLER_NONE;
 	     slot = assembler->slot[slot].newer) {
 		struct assembler_slot *entry = &assembler->slot[slot];
 
-		if (entry->state != ASSEMBLER_OPEN)
+		if (entry->state != ASSEMBLER_OPEN || !assembler_is_due(assembler, seen, entry))
 			continue;
-		if (!assembler_is_due(assembler, seen, entry)) {
-			waits = assembler_is_due(assembler, now, entry);
-			break;
-		}
 		slot_close(assembler, entry, GDRCAP_IMAGE_TIMEOUT);
 		stream_active(assembler, entry->stream, now);
 	}
+	stream->due = assembler_stream_due(assembler, stream);
+}
+
+/* True: an image is due by now, and not by what was seen. */
+static bool stream_round(struct assembler *assembler, uint64_t now, uint64_t seen,
+			 struct assembler_stream *stream)
+{
+	if (now > stream->due)
+		stream_close_due(assembler, now, seen, stream);
 	stream_hand_out(assembler, now, stream);
-	return waits;
+	return now > stream->due;
 }
 
 /* Of a stream that has no list. True: it was silent by now, and not by what was seen. */
@@ -536,6 +547,7 @@ void assembler_init(struct assembler *assembler, const struct assembler_config *
 	for (uint32_t s = 0; s < PLACE_STREAMS_MAX; s++) {
 		assembler->stream[s].oldest = ASSEMBLER_NONE;
 		assembler->stream[s].newest = ASSEMBLER_NONE;
+		assembler->stream[s].due = UINT64_MAX;
 	}
 	for (uint32_t slot = 0; slot < config->view->ring; slot++)
 		slot_give(assembler, slot);

@@ -7,11 +7,11 @@
  * A stream's images that are not handed out yet are a list, in the order in which they will be. A new one
  * is put in by its number, from the newest backwards, past those that are newer by `late` at most; so a
  * number that has nothing to do with the others costs one image, and the stream goes on. The oldest is
- * handed out when it is complete or closed. The oldest of which pieces are missing is closed
+ * handed out when it is complete or closed. One of which pieces are missing is closed
  *
- *   - when more than `open` images are in the list (NEWER),
+ *   - when more than `open` images are in the list, the oldest first (NEWER),
  *   - `timeout` after something of it was placed last, `linger` after its end marker, or `timeout` after
- *     a newer one was complete (TIMEOUT),
+ *     something of a newer one that is complete was (TIMEOUT),
  *   - at the end (STOPPED).
  *
  * To close it: window[stream].last first, so that nobody begins one that would have to be handed out
@@ -117,6 +117,7 @@ struct assembler_stream {
 	uint32_t sender_silences;
 	bool has_sender, has_other;
 	uint32_t silences; /* so far */
+	uint64_t due;	   /* ticks: no open image is closed by time before that is over */
 	uint64_t
 		active; /* ticks: when something was placed or found no buffer, or time closed it */
 	struct gdrcap_image_counts counts;

@@ -30,5 +30,8 @@ bool image_time_over(uint64_t now, uint64_t since, uint64_t ticks);
 /* One that is open is closed by time. */
 bool assembler_is_due(const struct assembler *assembler, uint64_t now,
 		      const struct assembler_slot *entry);
+/* Behind this time the first of a stream's is; UINT64_MAX: none is open. */
+uint64_t assembler_stream_due(const struct assembler *assembler,
+			      const struct assembler_stream *stream);
 
 #endif

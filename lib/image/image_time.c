@@ -38,42 +38,38 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The oldest that is open is closed before any other. */
-static uint64_t stream_over(const struct assembler *assembler,
-			    const struct assembler_stream *stream)
+uint64_t assembler_stream_due(const struct assembler *assembler,
+			      const struct assembler_stream *stream)
 {
 	const struct assembler_config *config = &assembler->config;
-	uint64_t last = UINT64_MAX;
+	uint64_t due = UINT64_MAX;
 	bool open = false;
 
 	for (uint32_t slot = stream->oldest; slot != ASSEMBLER_NONE;
 	     slot = assembler->slot[slot].newer) {
 		const struct assembler_slot *entry = &assembler->slot[slot];
 
-		if (!open && entry->state == ASSEMBLER_OPEN) {
-			open = true;
-			last = entry->last + config->timeout;
-			if (entry->ends)
-				last = sooner(last, entry->ended + config->linger);
-		} else if (open && entry->state != ASSEMBLER_OPEN &&
-			   entry->end == GDRCAP_IMAGE_COMPLETE) {
-			last = sooner(last, entry->last + config->timeout);
-		}
+		open |= entry->state == ASSEMBLER_OPEN;
+		if (entry->state == ASSEMBLER_OPEN && entry->ends)
+			due = sooner(due, entry->ended + config->linger);
+		/* a complete one is held up by older ones for so long */
+		if (entry->state == ASSEMBLER_OPEN || (open && entry->end == GDRCAP_IMAGE_COMPLETE))
+			due = sooner(due, entry->last + config->timeout);
 	}
-	return open ? last + 1 : UINT64_MAX;
+	return due;
 }
 
 uint64_t assembler_over(const struct assembler *assembler)
 {
-	const uint64_t silence = assembler->config.timeout + 1;
-	uint64_t over = UINT64_MAX;
+	uint64_t due = UINT64_MAX;
 
 	for (uint64_t left = assembler->listing; left; left &= left - 1)
-		over = sooner(over,
-			      stream_over(assembler, &assembler->stream[__builtin_ctzll(left)]));
+		due = sooner(due, assembler_stream_due(assembler,
+						       &assembler->stream[__builtin_ctzll(left)]));
 	for (uint64_t left = assembler->active & ~assembler->listing; left; left &= left - 1)
-		over = sooner(over, assembler->stream[__builtin_ctzll(left)].active + silence);
-	return over;
+		due = sooner(due, assembler->stream[__builtin_ctzll(left)].active +
+					  assembler->config.timeout);
+	return due == UINT64_MAX ? due : due + 1;
 }
 
 bool assembler_closes(const struct assembler *assembler)

@@ -391,7 +391,7 @@ class Model:
                     continue
                 if not (self.now - image.last_time > self.timeout or held or
                         image.ended is not False and self.now - image.ended > self.linger):
-                    break
+                    continue
                 self.close(image, TIMEOUT)
                 stream.active = self.now
             self.hand_out(stream)

@@ -105,6 +105,37 @@ static void times_close(void **state)
 	scene_end(scene);
 }
 
+/* An image that misses pieces waits `timeout` for them, however long an older one goes on. */
+static void times_close_behind_an_older_one(void **state)
+{
+	struct scene *scene = scene_begin(8, 3);
+
+	scene_frame(scene, 0, 1, 0);
+	scene_frame(scene, 0, 2, 0);
+	for (uint32_t piece = 1; piece < 3; piece++) {
+		scene_later(scene, 40);
+		scene_frame(scene, 0, 1, piece);
+	}
+	scene_frame(scene, 0, 3, 0);
+	/* 2 is over, 1 and 3 are not */
+	scene_later(scene, 21);
+	assert_int_equal(assembler_over(&scene->images.assembler), scene->now + 80);
+	scene_frame(scene, 0, 2, 1);
+	assert_int_equal(scene_counts(scene).late, 1);
+	scene_frame(scene, 0, 1, 3);
+	scene_expect_none(scene);
+	/* what ended 3 ends it while 1 goes on */
+	scene_trailer(scene, 3, 0);
+	scene_later(scene, 11);
+	scene_frame(scene, 0, 3, 1);
+	assert_int_equal(scene_counts(scene).late, 2);
+	scene_later(scene, 90);
+	scene_expect(scene, 1, GDRCAP_IMAGE_TIMEOUT, 4);
+	scene_expect(scene, 2, GDRCAP_IMAGE_TIMEOUT, 1);
+	scene_expect(scene, 3, GDRCAP_IMAGE_TIMEOUT, 1);
+	scene_end(scene);
+}
+
 static void the_stop_closes_all(void **state)
 {
 	struct scene *scene = scene_begin(8, 4);
@@ -466,6 +497,7 @@ int main(void)
 		cmocka_unit_test(complete_at_once_and_in_order),
 		cmocka_unit_test(a_newer_one_closes_the_oldest),
 		cmocka_unit_test(times_close),
+		cmocka_unit_test(times_close_behind_an_older_one),
 		cmocka_unit_test(the_stop_closes_all),
 		cmocka_unit_test(what_is_not_closed_is_dropped),
 		cmocka_unit_test(numbers),
