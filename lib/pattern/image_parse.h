@@ -249,6 +249,14 @@ GDRCAP_HD enum image_why image_only_part(const struct image_layout *layout, imag
 	return IMAGE_WHY_NONE;
 }
 
+/* A SPEAD heap is complete with its last piece: only the packet that ends the heap may end within a piece. */
+GDRCAP_HD int image_heap_goes_on(const struct image_layout *layout,
+				 const struct image_packet *packet, const struct image_part *part)
+{
+	return part->short_at && layout->parser == IMAGE_PARSER_SPEAD && packet->heap_bytes &&
+	       packet->heap_offset + part->bytes != packet->heap_bytes;
+}
+
 /*
  * The next of the packet's parts: 1; 0: there is no more; -1: it does not fit, so that the whole frame is
  * a misfit, and the packet is refused: ask for all before the first is placed.
@@ -264,6 +272,8 @@ GDRCAP_HD int image_next_part(const struct image_layout *layout, image_frame fra
 						     : image_only_part(layout, frame, packet, part);
 	if (why == IMAGE_WHY_NONE)
 		why = image_part_fits(layout, part);
+	if (why == IMAGE_WHY_NONE && image_heap_goes_on(layout, packet, part))
+		why = IMAGE_WHY_PAYLOAD;
 	if (why != IMAGE_WHY_NONE)
 		return image_part_refuse(layout, packet, part, why);
 	packet->part++;

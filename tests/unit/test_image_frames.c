@@ -250,7 +250,9 @@ static void random_frame(const struct image_layout *layout, struct wire *wire)
 			frame_put64(udp + 8 + 8 * i,
 				    UINT64_C(1) << 63 | id << 48 |
 					    (id == IMAGE_SPEAD_PAYLOAD
-						     ? random_of(bytes)
+						     ? random_of(bytes) / layout->piece *
+								       layout->piece +
+							       !random_of(4)
 						     : random_of(layout->bytes) / layout->piece *
 							       layout->piece));
 		}

@@ -246,6 +246,27 @@ static void test_fields_of_64_bits(void **state)
 	assert_true(packet.number == 0x230);
 }
 
+/* Only the packet that ends a heap may end within a piece: else some bytes of it would never be asked for. */
+static void test_heap_ends(void **state)
+{
+	static const struct {
+		uint64_t heap_bytes; /* 0: not said */
+		int parts;
+	} cases[] = { { 900, 1 }, { 904, -1 }, { 90000, -1 }, { 899, -1 }, { 0, 1 } };
+	const struct image_layout layout = wire_layout_spead(100000);
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const uint64_t items[] = { WIRE_ITEM(1, 77), WIRE_ITEM(3, 800), WIRE_ITEM(4, 100),
+					   WIRE_ITEM(2, cases[i].heap_bytes) };
+
+		wire_spead(&wire, items, 3 + (cases[i].heap_bytes != 0), 100);
+		assert_int_equal(parse(&layout), IMAGE_DATA);
+		assert_int_equal(next_part(&layout), cases[i].parts);
+		if (cases[i].parts < 0)
+			assert_int_equal(packet.pieces, IMAGE_WHY_PAYLOAD);
+	}
+}
+
 /* ---- rubbish ---- */
 
 /* Every part lies in the frame and in the image, and is of pieces that there are. */
@@ -293,7 +314,7 @@ static void hostile(const struct image_layout *layout, uint64_t seed)
 static void test_hostile(void **state)
 {
 	const struct wire_line lines[] = { { 500, 0, 440 }, { 600, 1, 0 }, { 5, 2, 0 } };
-	const uint64_t items[] = { WIRE_ITEM(3, 800), WIRE_ITEM(1, 77), WIRE_ITEM(4, 100),
+	const uint64_t items[] = { WIRE_ITEM(3, 800), WIRE_ITEM(1, 77), WIRE_ITEM(4, 104),
 				   WIRE_ITEM(2, 90000) };
 	struct image_layout layout = fields_layout();
 
@@ -320,7 +341,7 @@ static void test_hostile(void **state)
 	wire_rtp(&wire, lines, 3, 2, 1, 9);
 	hostile(&layout, 5);
 	layout = wire_layout_spead(100000);
-	wire_spead(&wire, items, 4, 100);
+	wire_spead(&wire, items, 4, 104);
 	hostile(&layout, 6);
 }
 
@@ -334,6 +355,7 @@ int main(void)
 		cmocka_unit_test(test_fields),
 		cmocka_unit_test(test_fields_misfit),
 		cmocka_unit_test(test_fields_of_64_bits),
+		cmocka_unit_test(test_heap_ends),
 		cmocka_unit_test(test_hostile),
 	};
 

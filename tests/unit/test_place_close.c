@@ -372,7 +372,7 @@ static void hostile(const struct image_layout *layout, uint64_t seed)
 static void test_hostile(void **state)
 {
 	const struct wire_line lines[] = { { 500, 0, 440 }, { 600, 1, 0 }, { 5, 2, 0 } };
-	const uint64_t items[] = { WIRE_ITEM(3, 800), WIRE_ITEM(1, 77), WIRE_ITEM(4, 100),
+	const uint64_t items[] = { WIRE_ITEM(3, 800), WIRE_ITEM(1, 77), WIRE_ITEM(4, 104),
 				   WIRE_ITEM(2, 9000) };
 	struct image_layout layout = wire_layout_counter(10, 100);
 
@@ -387,7 +387,7 @@ static void test_hostile(void **state)
 	wire_rtp(&wire, lines, 3, 2, 1, 9);
 	hostile(&layout, 5);
 	layout = wire_layout_spead(10000);
-	wire_spead(&wire, items, 4, 100);
+	wire_spead(&wire, items, 4, 104);
 	hostile(&layout, 6);
 }
 

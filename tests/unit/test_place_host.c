@@ -174,14 +174,14 @@ static void test_rows_of_video(void **state)
 	rig_destroy(&rig);
 }
 
-/* Bytes [from, from + bytes) of a heap, of which each is `fill`. */
+/* Bytes [from, from + bytes) of a heap of 4004 bytes, each `fill`. */
 static void spead_part(uint32_t from, uint32_t bytes, uint8_t fill)
 {
 	uint8_t *udp = wire_udp(&wire, &wire_plain, 8 + 32 + bytes);
 
 	frame_put64(udp, 0x5304020600000004u);
 	frame_put64(udp + 8, (uint64_t)0x8001 << 48 | 7);
-	frame_put64(udp + 16, (uint64_t)0x8002 << 48 | 10000);
+	frame_put64(udp + 16, (uint64_t)0x8002 << 48 | 4004);
 	frame_put64(udp + 24, (uint64_t)0x8003 << 48 | from);
 	frame_put64(udp + 32, (uint64_t)0x8004 << 48 | bytes);
 	memset(udp + 40, fill, bytes);
@@ -218,13 +218,13 @@ static void test_overlaps(void **state)
 	assert_int_equal(rig.record[0].pieces, 101);
 	assert_int_equal(rig.record[0].bytes, 808);
 	assert_int_equal(rig.record[0].past, 301);
-	assert_int_equal(rig.record[0].expected, 1250);
+	assert_int_equal(rig.record[0].expected, 501);
 	assert_int_equal(rig.record[1].outcome, PLACE_CONFLICT);
 	assert_int_equal(rig.record[1].count, 3);
 	assert_int_equal(rig.record[1].pieces, 400);
 	assert_int_equal(rig.record[1].bytes, 3196);
 	assert_int_equal(rig.record[1].past, 501);
-	assert_int_equal(rig.record[1].expected, 1250);
+	assert_int_equal(rig.record[1].expected, 501);
 	assert_int_equal(rig.record[1].slot, 0);
 	assert_int_equal(rig.record[1].use, 1);
 	rig_destroy(&rig);
