@@ -33,3 +33,13 @@ int input_stream_open(const char *path, struct stat *status)
 {
 	return open_kinds(path, true, status);
 }
+
+const char *input_file_remedy(int code)
+{
+	if (code == -EMFILE)
+		return "this process has as many files open as it may: raise ulimit -n";
+	if (code == -ENFILE)
+		return "all processes have as many files open as they may: raise the sysctl "
+		       "fs.file-max";
+	return "check the file's name and rights";
+}

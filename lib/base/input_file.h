@@ -13,5 +13,7 @@
 int input_file_open(const char *path, struct stat *status);
 /* The same of a pipe too, whose descriptor does not block. */
 int input_stream_open(const char *path, struct stat *status);
+/* What to do about a negative errno of theirs. */
+const char *input_file_remedy(int code);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/input_file.h"
 #include "base/log.h"
 #include "pattern/frame.h"
 #include "replay/pcap_records.h"
@@ -244,8 +245,8 @@ static int fail_path(const struct pcap_file *file, int ret, bool pipes, struct g
 			"%s: it is not a regular file, and must be read more than once; save "
 			"it as a file first",
 			file->path);
-	return error_set(error, ret, "%s: %s; check the file's name and rights", file->path,
-			 strerror(-ret));
+	return error_set(error, ret, "%s: %s; %s", file->path, strerror(-ret),
+			 input_file_remedy(ret));
 }
 
 static int file_open(struct pcap_file **out, const char *path, FILE *stream, bool pipes,

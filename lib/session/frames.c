@@ -21,9 +21,8 @@ static int pattern_file_map(struct gdrcap_session *session, struct gdrcap_error 
 		return 0;
 	fd = input_file_open(path, &status);
 	if (fd < 0 && fd != -ESPIPE)
-		return error_set(error, fd,
-				 "pattern.file: %s: %s; check the file's name and rights", path,
-				 strerror(-fd));
+		return error_set(error, fd, "pattern.file: %s: %s; %s", path, strerror(-fd),
+				 input_file_remedy(fd));
 	if (fd < 0 || status.st_size == 0) {
 		if (fd >= 0)
 			close(fd);

@@ -220,6 +220,20 @@ static void not_a_file(void **state)
 	text_has("not a regular file");
 }
 
+/* What keeps it from being opened is not its name. */
+static void no_descriptor_is_left(void **state)
+{
+	struct pcap_file *file = (struct pcap_file *)1;
+	struct rlimit before, none;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ .rlim_max = before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(pcap_file_open(&file, "/dev/null", NULL, &error), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	text_has("ulimit -n");
+}
+
 static void empty(void **state)
 {
 	struct pcap_file *file;
@@ -431,6 +445,7 @@ int main(void)
 		cmocka_unit_test(fcs_is_taken_off),
 		cmocka_unit_test(large_file_by_path),
 		cmocka_unit_test(not_a_file),
+		cmocka_unit_test(no_descriptor_is_left),
 		cmocka_unit_test(empty),
 		cmocka_unit_test(no_pcap_at_all),
 		cmocka_unit_test(wrong_link_type),
