@@ -215,10 +215,12 @@ class Session(Single):
                     _log.forget(self._log)
 
     def __enter__(self) -> Session:
+        started = self.started
         try:
             self.start()
         except BaseException:
-            self.close()
+            if not started:  # else who began it goes on with it
+                self.close()
             raise
         return self
 

@@ -115,6 +115,8 @@ def test_refused():
         harness.refused(OverflowError, "", session.images, 1 << 70)
         harness.refused(gdrcap.Error, "consumer: host", session.batches().poll)
         harness.refused(gdrcap.Error, "", session.selftest)
+        harness.refused(gdrcap.Error, "", session.__enter__)
+        assert not session.closed
     for kind in (gdrcap.Image, gdrcap.Array, gdrcap.Frame, gdrcap.Batch, gdrcap.Present):
         harness.refused(TypeError, "cannot create", kind)
 
