@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Takes images until the run is over, and says what is missing: images CONFIG.yaml (consumer: host, image:). */
+/*
+ * Takes images until the run is over, and says what is missing: images CONFIG.yaml (consumer: host, image:).
+ * Exit status 3: something was lost, or wrong.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -29,7 +32,7 @@ int main(int argc, char **argv)
 	const struct gdrcap_image *image[8];
 	struct gdrcap_image_counts counts;
 	struct gdrcap_error error;
-	int n = -1;
+	int n = -1, passed = 0;
 
 	if (argc != 2 || !config || gdrcap_config_load(config, argv[1], &error) ||
 	    gdrcap_create(config, &session, &error) || gdrcap_start(session, &error)) {
@@ -48,12 +51,14 @@ int main(int argc, char **argv)
 		gdrcap_image_release(images, image, (unsigned int)n);
 	}
 	n = gdrcap_stop(session, &error);
-	if (n)
-		fprintf(stderr, "images: %s\n", error.text);
-	else if (!gdrcap_get_image_counts(session, 0, &counts, sizeof(counts)))
+	if (!gdrcap_get_image_counts(session, 0, &counts, sizeof(counts)))
 		printf("%" PRIu64 " complete, %" PRIu64 " incomplete, %" PRIu64 " dropped, %" PRIu64
 		       " skipped\n",
 		       counts.complete, counts.incomplete, counts.dropped, counts.skipped);
+	if (!n)
+		passed = gdrcap_judge(session, &error);
+	if (n || passed)
+		fprintf(stderr, "images: %s\n", error.text);
 	gdrcap_destroy(session);
-	return n != 0;
+	return n ? 1 : passed ? 3 : 0;
 }

@@ -490,7 +490,8 @@ def test_example():
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               timeout=e2e.TIMEOUT)
     lines = done.stdout.splitlines()
-    assert done.returncode == 0 and len(lines) == 31, done
+    assert done.returncode == 3 and len(lines) == 31, done
+    assert "images: 1 image incomplete" in done.stderr, done
     assert lines[4] == "stream 0 image 4: 15700 of 15700 bytes", lines[4]
     assert lines[5] == "stream 0 image 5: 13700 of 15700 bytes, missing 3000+2000", lines[5]
     assert lines[30] == "29 complete, 1 incomplete, 0 dropped, 0 skipped", lines[30]
