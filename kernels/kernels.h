@@ -143,10 +143,11 @@ struct kernel_ops {
 	/*
 	 * Closes image buffer `slot` (CLOSE), fills the pieces that are missing with the byte `fill`
 	 * (-1: leaves them), and tells in shared->closed[slot], with `use`, and in present_host what
-	 * was there. Returns at once; one thread at a time.
+	 * was there. `pieces`: that the image has, 0: nobody knows. A piece that ends within itself
+	 * is missing, unless it is the last of these. Returns at once; one thread at a time.
 	 */
 	int (*place_close)(struct kernel_device *device, const struct place_view *view,
-			   uint32_t slot, uint32_t use, int fill);
+			   uint32_t slot, uint32_t use, uint32_t pieces, int fill);
 	/* Closes the entries of images that were handed out complete (SHUT), of PLACE_WHOLE_MAX at
 	 * most. Returns at once; one thread at a time. */
 	int (*place_close_whole)(struct kernel_device *device, const struct place_view *view,

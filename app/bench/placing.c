@@ -102,12 +102,13 @@ int placing_fill(struct placing *placing, struct gdrcap_error *error)
 
 /* ---- images ---- */
 
-static int image_close(void *context, uint32_t slot, uint32_t use, int fill)
+static int image_close(void *context, uint32_t slot, uint32_t use, uint32_t pieces, int fill)
 {
 	const struct placing *placing = context;
 	const struct bench *bench = placing->resident->bench;
 
-	return bench->ops->place_close(bench->device, &placing->place.view, slot, use, fill);
+	return bench->ops->place_close(bench->device, &placing->place.view, slot, use, pieces,
+				       fill);
 }
 
 static int image_close_whole(void *context, const struct place_whole *images, uint32_t count)

@@ -115,7 +115,7 @@ int cuda_write_word(struct kernel_device *device, void *stream, uint64_t *word, 
 int cuda_place_close_whole(struct kernel_device *device, const struct place_view *view,
 			   const struct place_whole *images, uint32_t count);
 int cuda_place_close(struct kernel_device *device, const struct place_view *view, uint32_t slot,
-		     uint32_t use, int fill);
+		     uint32_t use, uint32_t pieces, int fill);
 
 int cuda_workers_start(struct kernel_device *device, const struct kernel_job *job,
 		       struct kernel_workers **started);

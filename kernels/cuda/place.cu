@@ -132,7 +132,8 @@ struct kernel_program place_launch_program(void)
 
 struct place_close_memory {
 	uint32_t pieces;
-	uint32_t short_at, beyond; /* place_slot.short_at; 1: pieces behind it are there */
+	uint32_t short_at,
+		beyond; /* place_slot.short_at; 1: pieces behind it are there, or missing */
 	unsigned long long bytes;
 };
 
@@ -170,7 +171,7 @@ __device__ __forceinline__ void close_word(const struct place_view &view, uint32
 	}
 }
 
-/* The whole block: a short piece before others lacks its end, and is missing. */
+/* The whole block: a short piece that is not the image's last lacks its end, and is missing. */
 __device__ __forceinline__ void short_drop(const struct place_view &view, uint32_t slot,
 					   struct place_close_memory &s)
 {
@@ -190,7 +191,7 @@ __device__ __forceinline__ void short_drop(const struct place_view &view, uint32
 
 /* CLOSE; see kernel_ops.place_close(). */
 __global__ void place_close_kernel(const __grid_constant__ struct place_view view, uint32_t slot,
-				   uint32_t use, int fill)
+				   uint32_t use, uint32_t expected, int fill)
 {
 	__shared__ struct place_close_memory s;
 	uint32_t pieces = 0;
@@ -199,9 +200,9 @@ __global__ void place_close_kernel(const __grid_constant__ struct place_view vie
 	if (threadIdx.x == 0) {
 		s.pieces = 0;
 		s.bytes = 0;
-		s.beyond = 0;
 		place_close(&view.table->slot[slot]);
 		s.short_at = *(const volatile uint32_t *)&view.table->slot[slot].short_at;
+		s.beyond = expected != s.short_at;
 	}
 	__syncthreads();
 	short_drop(view, slot, s);
@@ -224,11 +225,11 @@ struct kernel_program place_close_program(void)
 }
 
 int cuda_place_close(struct kernel_device *device, const struct place_view *view, uint32_t slot,
-		     uint32_t use, int fill)
+		     uint32_t use, uint32_t pieces, int fill)
 {
 	current_device current(device->ordinal);
 	struct place_view by_value = *view;
-	void *args[] = { &by_value, &slot, &use, &fill };
+	void *args[] = { &by_value, &slot, &use, &pieces, &fill };
 	cudaError_t error = current.error;
 
 	if (!error)

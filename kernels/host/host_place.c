@@ -481,35 +481,35 @@ int host_place_close_whole(struct kernel_device *device, const struct place_view
 	return 0;
 }
 
-/* A short piece before others lacks its end: it is missing. */
-static void short_drop(const struct place_view *view, uint32_t slot)
+/* A short piece that is not the last of `pieces` lacks its end: it is missing. */
+static void short_drop(const struct place_view *view, uint32_t slot, uint32_t pieces)
 {
 	const uint32_t short_at = view->table->slot[slot].short_at, missing = short_at - 1;
 	uint32_t *present = slot_present(view, slot);
+	bool beyond = pieces != short_at;
 
 	for (uint32_t i = short_at; short_at && i < view->layout.pieces; i++)
-		if (present[i / 32] >> i % 32 & 1) {
-			present[missing / 32] &= ~((uint32_t)1 << missing % 32);
-			return;
-		}
+		beyond |= present[i / 32] >> i % 32 & 1;
+	if (short_at && beyond)
+		present[missing / 32] &= ~((uint32_t)1 << missing % 32);
 }
 
 int host_place_close(struct kernel_device *device, const struct place_view *view, uint32_t slot,
-		     uint32_t use, int fill)
+		     uint32_t use, uint32_t pieces, int fill)
 {
 	const struct image_layout *layout = &view->layout;
 	const uint32_t *present = slot_present(view, slot);
 	uint8_t *image = view->images + (size_t)slot * view->stride;
-	uint32_t pieces = 0;
+	uint32_t placed = 0;
 	uint64_t bytes = 0;
 
 	if (slot >= view->ring)
 		return kernel_fail(-EINVAL, "image buffer %u of %u", slot, view->ring);
 	place_close(&view->table->slot[slot]);
-	short_drop(view, slot);
+	short_drop(view, slot, pieces);
 	for (uint32_t i = 0; i < layout->pieces; i++) {
 		if (present[i / 32] >> i % 32 & 1) {
-			pieces++;
+			placed++;
 			bytes += image_piece_bytes(layout, i);
 		} else if (fill >= 0) {
 			memset(image + image_in_buffer(layout, image_piece_place(layout, i)), fill,
@@ -518,7 +518,7 @@ int host_place_close(struct kernel_device *device, const struct place_view *view
 	}
 	memcpy(view->present_host + (size_t)slot * view->present_words, present,
 	       place_words(layout->pieces) * sizeof(*present));
-	view->shared->closed[slot].pieces = pieces;
+	view->shared->closed[slot].pieces = placed;
 	view->shared->closed[slot].bytes = bytes;
 	/* partner: the assembler's acquire load of `use` */
 	__atomic_store_n(&view->shared->closed[slot].use, use, __ATOMIC_RELEASE);

@@ -46,7 +46,7 @@ uint32_t host_burst_place(const struct burst_ring_view *ring, const struct host_
 int host_place_close_whole(struct kernel_device *device, const struct place_view *view,
 			   const struct place_whole *images, uint32_t count);
 int host_place_close(struct kernel_device *device, const struct place_view *view, uint32_t slot,
-		     uint32_t use, int fill);
+		     uint32_t use, uint32_t pieces, int fill);
 
 /* ---- host_compare.c ---- */
 

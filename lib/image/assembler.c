@@ -139,7 +139,7 @@ static void slot_close(struct assembler *assembler, struct assembler_slot *entry
 	entry->state = ASSEMBLER_CLOSING;
 	entry->ones = 0;
 	ret = config->close(config->context, (uint32_t)(entry - assembler->slot), entry->use,
-			    dropped ? -1 : config->fill);
+			    assembler_expected(assembler, entry), dropped ? -1 : config->fill);
 	if (ret == 0)
 		return;
 	assembler->failure = ret;

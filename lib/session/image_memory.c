@@ -156,13 +156,14 @@ static int images_allocate(struct gdrcap_session *session, struct gdrcap_error *
 
 /* ---- for the assembler ---- */
 
-static int image_close(void *context, uint32_t slot, uint32_t use, int fill)
+static int image_close(void *context, uint32_t slot, uint32_t use, uint32_t pieces, int fill)
 {
 	const struct session_image *image = context;
 	struct gdrcap_session *session = image->session;
 
-	return session->memory.ops->place_close(
-		session->memory.device, &session->images.view[image->index], slot, use, fill);
+	return session->memory.ops->place_close(session->memory.device,
+						&session->images.view[image->index], slot, use,
+						pieces, fill);
 }
 
 static int image_close_whole(void *context, const struct place_whole *images, uint32_t count)

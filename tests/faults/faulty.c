@@ -390,9 +390,9 @@ static int faulty_flush(struct kernel_device *device)
 }
 
 static int faulty_place_close(struct kernel_device *device, const struct place_view *view,
-			      uint32_t slot, uint32_t use, int fill)
+			      uint32_t slot, uint32_t use, uint32_t pieces, int fill)
 {
-	return __real_kernel_host_ops.place_close(device, view, slot, use, fill);
+	return __real_kernel_host_ops.place_close(device, view, slot, use, pieces, fill);
 }
 
 static int faulty_place_close_whole(struct kernel_device *device, const struct place_view *view,

@@ -80,11 +80,11 @@ struct latency {
 	uint32_t count, pieces;
 };
 
-static int image_close(void *context, uint32_t slot, uint32_t use, int fill)
+static int image_close(void *context, uint32_t slot, uint32_t use, uint32_t pieces, int fill)
 {
 	const struct latency *l = context;
 
-	return kernel_cuda_ops.place_close(cuda, &l->scene.view, slot, use, fill);
+	return kernel_cuda_ops.place_close(cuda, &l->scene.view, slot, use, pieces, fill);
 }
 
 static int image_close_whole(void *context, const struct place_whole *images, uint32_t count)

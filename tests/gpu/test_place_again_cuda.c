@@ -164,7 +164,7 @@ static uint32_t close_open(struct place_scene *s, uint32_t closing[IMAGES])
 			closed++;
 		} else if (!closing[slot] && told[slot] != was) {
 			closing[slot] = told[slot];
-			if (s->ops->place_close(device, &s->view, slot, told[slot], -1))
+			if (s->ops->place_close(device, &s->view, slot, told[slot], 0, -1))
 				fprintf(stderr, "close: %s\n", kernel_error());
 		}
 	}

@@ -206,7 +206,7 @@ static bool image_compare(struct place_scene *s, uint32_t slot, const uint32_t *
 	uint32_t pieces = 0;
 	bool same;
 
-	if (s->ops->place_close(s->device, view, slot, use, 0x77)) {
+	if (s->ops->place_close(s->device, view, slot, use, 0, 0x77)) {
 		fprintf(stderr, "close: %s\n", kernel_error());
 		return false;
 	}

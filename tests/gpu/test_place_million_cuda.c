@@ -139,11 +139,11 @@ static int again_play(struct million *m, uint32_t from)
 
 /* ---- a run ---- */
 
-static int image_close(void *context, uint32_t slot, uint32_t use, int fill)
+static int image_close(void *context, uint32_t slot, uint32_t use, uint32_t pieces, int fill)
 {
 	struct million *m = context;
 
-	return m->s.ops->place_close(m->s.device, &m->s.view, slot, use, fill);
+	return m->s.ops->place_close(m->s.device, &m->s.view, slot, use, pieces, fill);
 }
 
 static int image_close_whole(void *context, const struct place_whole *images, uint32_t count)

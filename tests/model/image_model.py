@@ -326,7 +326,8 @@ class Model:
         """What came is known exactly: also of frames that were placed and not collected."""
         self.window(image)
         self.forget(image)
-        if self.holed(image, max(image.present, default=-1) + 1):
+        if self.holed(image, max(image.present, default=-1) + 1) or \
+                image.short is not None and self.expected(image) != image.short + 1:
             image.present.discard(image.short)
             _, at, size = next(each for each in self.pieces_of(0, self.size) if each[0] == image.short)
             for i in range(at, at + size):

@@ -37,9 +37,9 @@ static struct {
 	uint32_t holds;
 } play;
 
-static int play_close(void *context, uint32_t slot, uint32_t use, int fill)
+static int play_close(void *context, uint32_t slot, uint32_t use, uint32_t pieces, int fill)
 {
-	return host_place_close(NULL, &play.images.view, slot, use, fill);
+	return host_place_close(NULL, &play.images.view, slot, use, pieces, fill);
 }
 
 static int play_close_whole(void *context, const struct place_whole *images, uint32_t count)

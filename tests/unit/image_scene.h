@@ -62,7 +62,7 @@ static void scene_do_close(struct scene *scene, uint32_t slot)
 	entry->open = false;
 }
 
-static int scene_close(void *context, uint32_t slot, uint32_t use, int fill)
+static int scene_close(void *context, uint32_t slot, uint32_t use, uint32_t pieces, int fill)
 {
 	struct scene *scene = context;
 

@@ -102,7 +102,7 @@ static void test_mixed_without_room(void **state)
 		}
 		if (piece == 1)
 			for (uint32_t s = 0; s < 2; s++) {
-				kernel_host_ops.place_close(rig.device, &rig.view[0], s, 1, -1);
+				kernel_host_ops.place_close(rig.device, &rig.view[0], s, 1, 0, -1);
 				rig_give(&rig.view[0], s);
 			}
 		/* the next one has its buffer, and those before it none still */
@@ -125,7 +125,7 @@ static void test_without_room_no_longer(void **state)
 	place_one(&layout, 1, 0);
 	place_one(&layout, 2, 0);
 	assert_int_equal(place_one(&layout, 3, 0)->outcome, PLACE_NO_ROOM);
-	kernel_host_ops.place_close(rig.device, &rig.view[0], 0, 1, -1);
+	kernel_host_ops.place_close(rig.device, &rig.view[0], 0, 1, 0, -1);
 	rig_give(&rig.view[0], 0);
 	assert_int_equal(place_one(&layout, 3, 0)->outcome, PLACE_NO_ROOM);
 	forget();
@@ -134,7 +134,7 @@ static void test_without_room_no_longer(void **state)
 	assert_int_equal(place_one(&layout, 4, 0)->outcome, PLACE_NO_ROOM);
 	forget();
 	assert_int_equal(place_one(&layout, 5, 0)->outcome, PLACE_NO_ROOM);
-	kernel_host_ops.place_close(rig.device, &rig.view[0], 1, 1, -1);
+	kernel_host_ops.place_close(rig.device, &rig.view[0], 1, 1, 0, -1);
 	rig_give(&rig.view[0], 1);
 	assert_int_equal(place_one(&layout, 5, 1)->outcome, PLACE_NO_ROOM);
 	assert_int_equal(place_one(&layout, 4, 1)->outcome, PLACE_PLACED);
@@ -165,7 +165,7 @@ static void test_numbers_go_on_without_room(void **state)
 		assert_int_equal(record->number, number < 2 ? 0 : number);
 		if (number < 2)
 			kernel_host_ops.place_close(rig.device, &rig.view[0], (uint32_t)number, 1,
-						    -1);
+						    0, -1);
 	}
 	rig_give(&rig.view[0], 0);
 	assert_int_equal(place_one(&layout, 15ull << 32, 0)->slot, 0);
@@ -199,7 +199,7 @@ static void *closer_main(void *argument)
 				continue;
 			}
 			closer->may--;
-			kernel_host_ops.place_close(rig.device, view, s, use, -1);
+			kernel_host_ops.place_close(rig.device, view, s, use, 0, -1);
 			rig_give(view, s);
 			closer->closed++;
 		}

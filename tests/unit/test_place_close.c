@@ -16,10 +16,16 @@
 static struct place_rig rig;
 static struct wire wire;
 
+static void close_image_of(uint32_t slot, uint32_t use, uint32_t pieces, int fill)
+{
+	assert_int_equal(
+		kernel_host_ops.place_close(rig.device, &rig.view[0], slot, use, pieces, fill), 0);
+	assert_int_equal(rig.view[0].shared->closed[slot].use, use);
+}
+
 static void close_image(uint32_t slot, uint32_t use, int fill)
 {
-	assert_int_equal(kernel_host_ops.place_close(rig.device, &rig.view[0], slot, use, fill), 0);
-	assert_int_equal(rig.view[0].shared->closed[slot].use, use);
+	close_image_of(slot, use, 0, fill);
 }
 
 /* ---- records ---- */
@@ -190,8 +196,36 @@ static void test_close_counts_bytes(void **state)
 	assert_int_equal(rig.view[0].shared->closed[0].bytes, 850);
 	assert_int_equal(rig_image(&rig.view[0], 0)[199], 9);
 	assert_int_equal(rig_image(&rig.view[0], 0)[200], wire_pixel(1, 200));
-	assert_int_equal(kernel_host_ops.place_close(rig.device, &rig.view[0], 2, 1, 0), -EINVAL);
+	assert_int_equal(kernel_host_ops.place_close(rig.device, &rig.view[0], 2, 1, 0, 0),
+			 -EINVAL);
 	rig_destroy(&rig);
+}
+
+/* A piece that ends within itself is there if it is the image's last: else its rest is an older image's. */
+static void test_close_short_piece(void **state)
+{
+	static const struct {
+		uint32_t expected, placed;
+	} cases[] = { { 13, 13 }, { 0, 12 }, { 14, 12 } };
+	const struct image_layout layout = wire_layout_spead(1000);
+	const uint64_t items[] = { WIRE_ITEM(1, 77), WIRE_ITEM(3, 0), WIRE_ITEM(4, 100),
+				   WIRE_ITEM(2, 100) };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const bool there = cases[i].placed == 13;
+
+		rig_create(&rig, &layout, 2, 1);
+		wire_spead(&wire, items, 4, 100);
+		rig_wire(&rig, &wire);
+		rig_flush(&rig);
+		close_image_of(0, 1, cases[i].expected, 0x11);
+		assert_int_equal(rig.view[0].shared->closed[0].pieces, cases[i].placed);
+		assert_int_equal(rig_present(&rig.view[0], rig.view[0].present_host, 0, 12), there);
+		assert_int_equal(rig_image(&rig.view[0], 0)[95], 0x5a);
+		assert_int_equal(rig_image(&rig.view[0], 0)[96], there ? 0x5a : 0x11);
+		assert_int_equal(rig_image(&rig.view[0], 0)[103], there ? 0xa5 : 0x11);
+		rig_destroy(&rig);
+	}
 }
 
 #define LITMUS_PIECES 64u
@@ -357,7 +391,7 @@ static void hostile(const struct image_layout *layout, uint64_t seed)
 		if (!view->table->slot[closing].word)
 			continue;
 		assert_only_pieces(view, closing);
-		host_place_close(NULL, view, closing, 1, 0xa5);
+		host_place_close(NULL, view, closing, 1, 0, 0xa5);
 		memset(rig_image(view, closing), 0xa5, layout->bytes);
 		rig_give(view, closing);
 	}
@@ -466,6 +500,7 @@ int main(void)
 		cmocka_unit_test(test_leaders),
 		cmocka_unit_test(test_close_fills_what_is_missing),
 		cmocka_unit_test(test_close_counts_bytes),
+		cmocka_unit_test(test_close_short_piece),
 		cmocka_unit_test(test_nothing_is_written_after_close),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_bad_jobs_are_refused),

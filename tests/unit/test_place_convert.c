@@ -188,7 +188,7 @@ static void test_video_with_holes(void **state)
 	assert_int_equal(sums.duplicate, 1);
 	assert_row(&layout, 0, 0, 350, 0xa5);
 	assert_row(&layout, 1, 5, 1000, 0xa5);
-	assert_int_equal(host_place_close(NULL, &rig.view[0], 0, 1, 0x11), 0);
+	assert_int_equal(host_place_close(NULL, &rig.view[0], 0, 1, 0, 0x11), 0);
 	assert_row(&layout, 0, 0, 350, 0x11);
 	assert_row(&layout, 1, 5, 1000, 0x11);
 	/* padding is left alone */

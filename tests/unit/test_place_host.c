@@ -254,7 +254,7 @@ static void test_no_room(void **state)
 	assert_int_equal(record->number, 12);
 	assert_int_equal(record->slot, PLACE_NO_SLOT);
 	assert_int_equal(record->stream, 0);
-	assert_int_equal(kernel_host_ops.place_close(rig.device, &rig.view[0], 0, 1, 0), 0);
+	assert_int_equal(kernel_host_ops.place_close(rig.device, &rig.view[0], 0, 1, 0, 0), 0);
 	rig_give(&rig.view[0], 0);
 	/* it does not begin in its middle */
 	assert_int_equal(place_one(&layout, 12, 1, 0)->outcome, PLACE_NO_ROOM);
@@ -324,7 +324,7 @@ static void test_numbers_wrap(void **state)
 
 		/* so that it begins again */
 		for (uint32_t s = 0; i == 6 && s < i; s++)
-			kernel_host_ops.place_close(rig.device, &rig.view[0], s, 1, -1);
+			kernel_host_ops.place_close(rig.device, &rig.view[0], s, 1, 0, -1);
 		record = place_one(&layout, (uint64_t)numbers[i] << 32, 0, 0);
 		assert_int_equal(record->outcome, PLACE_PLACED);
 		assert_int_equal(record->slot, i);
