@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Numbers that come again, on a GPU, by both engines: images that are complete and closed, and images that
- * are closed while their frames come. Argument "host": the same by the CPU backend.
+ * are closed while their frames come; and what closing makes of a short piece. Argument "host": the same by the CPU backend.
  */
 #include <errno.h>
 
@@ -43,7 +43,7 @@ static const struct image_layout *layout_of_pieces(void)
 		.piece = PIECE,
 		.row_pieces = PIECES,
 		.pieces = PIECES,
-		.known = 1,
+		.partial = 1,
 		.convert_from = 1,
 		.convert_to = 1,
 	};
@@ -198,6 +198,34 @@ static bool closed_while_they_come(bool resident)
 	return end(&s, good);
 }
 
+/* Pieces 0 to 2 of an image come, the last of them short; closing is told that it has `expected`. */
+static bool short_piece(bool resident, uint32_t expected, uint32_t there)
+{
+	struct place_scene s;
+	uint64_t frames[PLACE_OUTCOMES] = { 0 };
+	uint8_t rest[2] = { 0 };
+	uint32_t present = 0;
+	bool good = begin(&s, resident);
+
+	for (uint32_t i = 0; i < 3; i++)
+		s.desc[i] = (struct frame_desc){ 2 * i, HEAD + PIECE - (i == 2), 128 };
+	if (good)
+		scene_publish(&s, 3);
+	good = good && collect(&s, s.published, frames) && frames[PLACE_PLACED] == 3 &&
+	       !s.ops->place_close(device, &s.view, 0, 1, expected, 0x77);
+	while (good && __atomic_load_n(&s.view.shared->closed[0].use, __ATOMIC_ACQUIRE) != 1)
+		good = s.ops->running(s.workers) > 0;
+	present = s.view.present_host[0];
+	good = good && !s.ops->copy_out(device, rest, s.view.images + 3 * PIECE - 2, 2) &&
+	       s.view.shared->closed[0].pieces == there && present == (1u << there) - 1 &&
+	       rest[0] == (there == 3 ? 4 : 0x77) && rest[1] == (there == 3 ? PLACE_GUARD : 0x77);
+	if (!good)
+		fprintf(stderr, "short piece, %u expected: %llu placed, bitmap %x, %02x %02x\n",
+			expected, (unsigned long long)frames[PLACE_PLACED], present, rest[0],
+			rest[1]);
+	return end(&s, good);
+}
+
 int main(int argc, char **argv)
 {
 	bool good = true;
@@ -213,7 +241,9 @@ int main(int argc, char **argv)
 	if (ops == &kernel_cuda_ops)
 		cudaSetDevice(0);
 	for (int resident = 0; resident < 2 && good; resident++)
-		good = complete_images(resident) && closed_while_they_come(resident);
+		good = complete_images(resident) && closed_while_they_come(resident) &&
+		       short_piece(resident, 3, 3) && short_piece(resident, 0, 2) &&
+		       short_piece(resident, 8, 2);
 	printf("%s\n", good ? "passed" : "FAILED");
 	ops->close(device);
 	return good ? 0 : 1;
