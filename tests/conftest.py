@@ -31,6 +31,8 @@ def pytest_configure(config):
     for line in programs.read_text().splitlines():
         name, _, value = line.partition("=")
         os.environ.setdefault(name, value)
+    # A program that looks for a Python finds the one with what the tests compare with (scripts/test-python.sh).
+    os.environ["PATH"] = os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"]))
     # A shell ignores them for what runs in the background, and programs would inherit that.
     for number in (signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)

@@ -400,6 +400,7 @@ def test_pass_that_is_none():
 
 
 def test_keys_that_stand_twice():
+    need()
     whole = json.dumps(passed_run())
     twice = whole.replace('"result": "pass"', '"result": "fail", "result": "pass"')
     for text in (twice, whole + "\n" + twice, whole + "\n" + twice + "\n", json.dumps(json.loads(whole), indent=1).replace(
@@ -451,6 +452,7 @@ def test_output_that_is_read():
 
 def test_names_on_a_terminal():
     """Control characters of a file's name reach no terminal."""
+    need()
     with e2e.Folder() as folder:
         file = os.path.join(folder, "a\x1b[2J\nb")
         for expect in (1, 2):
