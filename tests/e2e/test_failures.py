@@ -346,7 +346,8 @@ def two_signals_end(number, *arguments, after=0):
                 process.send_signal(number)
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(0.3)
-            assert process.poll() == 128 + number, process.returncode
+            # Without --verbose it has nothing to write, and may end by the first: with 3, if no frame came yet.
+            assert process.poll() in (128 + number, *(() if "--verbose" in arguments else (0, 3))), process.returncode
         finally:
             process.kill()
             os.close(read)
