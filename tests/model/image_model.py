@@ -62,6 +62,7 @@ class Image:
         self.stream, self.wire, self.number, self.timestamp = stream, wire, number, 0
         self.data, self.present = {}, set()  # byte: value; pieces
         self.short = None  # the piece that is shorter than others
+        self.short_told = False  # as collected: a copy of a piece that is there whole tells nothing
         self.senders = []
         self.begun = self.lost = self.ended = self.end = self.closed = False
         self.open = True
@@ -164,26 +165,27 @@ class Model:
             del self.known_images[image.stream.id, image.wire]
 
     def place(self, f):
-        """(outcome, stream, number, image, pieces, bytes, ends, said, past)"""
+        """(outcome, stream, number, image, pieces, bytes, ends, said, past, whether it is short)"""
         packet = self.parse(f)
         if isinstance(packet, str):
-            return packet, None, 0, None, 0, 0, False, 0, 0
+            return packet, None, 0, None, 0, 0, False, 0, 0, False
         kind, id, wire, ends, said, place, payload = packet
         image = self.known_images.get((id, wire)) or self.begin(id, wire, f, kind)
         if isinstance(image, tuple) and image[0] == 'late' and kind != 0:
-            return 'placed', image[1], 0, None, 0, 0, False, 0, 0
+            return 'placed', image[1], 0, None, 0, 0, False, 0, 0, False
         if isinstance(image, tuple):
-            return *image, None, 0, 0, False, 0, 0
+            return *image, None, 0, 0, False, 0, 0, False
         if not self.sender_fits(image, f):
-            return 'conflict', image.stream, 0, image, 0, 0, False, 0, 0
+            return 'conflict', image.stream, 0, image, 0, 0, False, 0, 0, False
         if kind == 1:
             image.timestamp = int.from_bytes(f[10:14], 'big') if len(f) >= 14 else 0
         pieces = placed = past = 0
         differs = False
-        if kind == 0 and self.is_short(place, len(payload)):
+        short = kind == 0 and self.is_short(place, len(payload))
+        if short:
             last = max(piece for piece, _, _ in self.pieces_of(place, place + len(payload)))
             if image.short not in (None, last):
-                return 'misfit', None, 0, None, 0, 0, False, 0, 0
+                return 'misfit', None, 0, None, 0, 0, False, 0, 0, False
             image.short = last
         if kind == 0:
             for piece, at, size in self.pieces_of(place, place + len(payload)):
@@ -196,8 +198,8 @@ class Model:
                 image.data.update(enumerate(new, at))
                 pieces, placed = pieces + 1, placed + len(new)
             if not pieces:
-                return 'conflict' if differs else 'duplicate', image.stream, 0, image, 0, 0, False, 0, 0
-        return 'conflict' if differs else 'placed', image.stream, 0, image, pieces, placed, ends, said, past
+                return 'conflict' if differs else 'duplicate', image.stream, 0, image, 0, 0, False, 0, 0, False
+        return 'conflict' if differs else 'placed', image.stream, 0, image, pieces, placed, ends, said, past, short
 
     def differs(self, image, at, new):
         """Whether a copy's bytes are others than those placed. None: behind a piece that was short lie an older image's."""
@@ -285,14 +287,16 @@ class Model:
                     self.close(old, NEWER)
         if not image.open:
             return
-        for _, _, _, _, pieces, placed, ends, said, past in group:
+        for _, _, _, _, pieces, placed, ends, said, past, short in group:
+            image.short_told |= short and outcome == 'placed'
             image.received, image.bytes = image.received + pieces, image.bytes + placed
             image.said, image.past = max(image.said, said), max(image.past, past)
             if ends and image.ended is False:
                 image.ended = self.now
         if outcome == 'placed' or any(one[4] for one in group):
             image.last_time = self.now
-        if self.expected(image) and image.received >= self.expected(image) and not self.holed(image, image.past):
+        if self.expected(image) and image.received >= self.expected(image) and not (
+                image.short_told and self.holed(image, image.past)):
             if self.expected(image) < self.all_pieces:
                 self.close(image, COMPLETE)
             else:
