@@ -65,10 +65,11 @@ class Running:
             reader.start()
 
     def read(self, stream, lines):
-        for line in stream:
-            with self.news:
-                lines.append(line)
-                self.news.notify_all()
+        with stream:
+            for line in stream:
+                with self.news:
+                    lines.append(line)
+                    self.news.notify_all()
         with self.news:
             self.ended += 1
             self.news.notify_all()
