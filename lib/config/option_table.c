@@ -372,9 +372,9 @@ static const struct option_row rows[] = {
 		 "limit)."),
 	  .type = OPTION_DURATION, FIELD(seconds_ms), .max = UINT64_C(31622400000) },
 	{ SINGLE(RUN, ALL, "frames", "frames", "COUNT",
-		 "The run ends after this many frames sent (or, without a sender, received, with "
-		 "those that are there by then; fewer are a failure, unless the time was over), "
-		 "0..2^64-1, also 10M or 1e6; default 0 (no limit)."),
+		 "The run ends after this many frames sent (or, without a sender, received, "
+		 "filtered ones too, with those that are there by then; fewer are a failure, unless "
+		 "the time was over), 0..2^64-1, also 10M or 1e6; default 0 (no limit)."),
 	  .type = OPTION_COUNT, FIELD(frames), .max = UINT64_MAX },
 	{ SINGLE(RUN, RX, "images", "images", "COUNT",
 		 "The run ends after this many whole images, with those that are there by then; "
