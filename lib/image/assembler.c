@@ -91,94 +91,6 @@ static struct assembler_slot *list_remove_oldest(struct assembler *assembler,
 	return entry;
 }
 
-/* ---- closing ---- */
-
-/* From now on nobody begins an image that should have been handed out before this one. */
-static void window_move(struct assembler *assembler, const struct assembler_slot *entry)
-{
-	uint64_t *last = &shared_of(assembler)->window[entry->stream].last;
-
-	if (!*last || entry->number >= *last ||
-	    *last - 1 - entry->number > assembler->config.view->layout.late)
-		__atomic_store_n(last, entry->number + 1, __ATOMIC_RELEASE);
-}
-
-static bool has_all(const struct assembler *assembler)
-{
-	const struct assembler_config *config = &assembler->config;
-
-	return config->has_all && config->has_all(config->context);
-}
-
-/* The run had all its images by now, and none of these is a newer one of the same stream. */
-static bool is_behind(const struct assembler *assembler, const struct assembler_slot *entry)
-{
-	if (!has_all(assembler))
-		return false;
-	for (uint32_t slot = entry->newer; slot != ASSEMBLER_NONE;
-	     slot = assembler->slot[slot].newer) {
-		const struct assembler_slot *newer = &assembler->slot[slot];
-
-		if (newer->state != ASSEMBLER_OPEN && newer->end == GDRCAP_IMAGE_COMPLETE &&
-		    !newer->behind)
-			return false;
-	}
-	return true;
-}
-
-static void slot_close(struct assembler *assembler, struct assembler_slot *entry,
-		       enum gdrcap_image_end end)
-{
-	const struct assembler_config *config = &assembler->config;
-	const bool dropped = entry->lost || (config->drop_incomplete && end);
-	int ret;
-
-	window_move(assembler, entry);
-	entry->behind |= is_behind(assembler, entry);
-	entry->end = end;
-	entry->state = ASSEMBLER_CLOSING;
-	entry->ones = 0;
-	ret = config->close(config->context, (uint32_t)(entry - assembler->slot), entry->use,
-			    assembler_expected(assembler, entry), dropped ? -1 : config->fill);
-	if (ret == 0)
-		return;
-	assembler->failure = ret;
-	entry->state = ASSEMBLER_DONE;
-	entry->lost = 1;
-}
-
-/* The device has closed it: what came is known exactly, also of records that are not here yet. */
-static void slot_closed(struct assembler *assembler, struct assembler_slot *entry)
-{
-	const struct place_view *view = assembler->config.view;
-	const uint32_t slot = (uint32_t)(entry - assembler->slot);
-	uint32_t expected;
-
-	/* the device counts whole pieces; records know how long a sender's last one was */
-	if (entry->pieces != view->shared->closed[slot].pieces)
-		entry->bytes = view->shared->closed[slot].bytes;
-	entry->pieces = view->shared->closed[slot].pieces;
-	if (entry->said && entry->said < view->layout.pieces)
-		entry->past =
-			image_bits_past(view->present_host + (size_t)slot * view->present_words,
-					view->layout.pieces);
-	expected = assembler_expected(assembler, entry);
-	if (expected && entry->pieces >= expected)
-		entry->end = GDRCAP_IMAGE_COMPLETE;
-	else if (entry->end == GDRCAP_IMAGE_COMPLETE) /* the sender had said fewer than came */
-		entry->end = GDRCAP_IMAGE_TIMEOUT;
-	entry->state = ASSEMBLER_DONE;
-}
-
-static bool slot_is_closed(const struct assembler *assembler, const struct assembler_slot *entry)
-{
-	const struct place_shared *shared = shared_of(assembler);
-
-	return entry->state == ASSEMBLER_CLOSING &&
-	       __atomic_load_n(&shared->closed[entry - assembler->slot].use, __ATOMIC_ACQUIRE) ==
-		       entry->use;
-}
-
 /* ---- entries of complete images ---- */
 
 static void wholes_close(struct assembler *assembler)
@@ -260,12 +172,12 @@ static void stream_hand_out(struct assembler *assembler, uint64_t now,
 		struct assembler_slot *entry = &assembler->slot[slot];
 		bool dropped;
 
-		if (slot_is_closed(assembler, entry))
-			slot_closed(assembler, entry);
+		if (assembler_is_closed(assembler, entry))
+			assembler_note_closed(assembler, entry);
 		if (entry->state != ASSEMBLER_DONE)
 			return;
 		list_remove_oldest(assembler, stream);
-		window_move(assembler, entry);
+		assembler_move_window(assembler, entry);
 		dropped = assembler_count_image(assembler, entry);
 		if (dropped) {
 			slot_give(assembler, slot);
@@ -295,7 +207,7 @@ static void stream_limit(struct assembler *assembler, struct assembler_stream *s
 
 	for (uint32_t slot = stream->oldest; over; slot = assembler->slot[slot].newer, over--)
 		if (assembler->slot[slot].state == ASSEMBLER_OPEN)
-			slot_close(assembler, &assembler->slot[slot], GDRCAP_IMAGE_NEWER);
+			assembler_close(assembler, &assembler->slot[slot], GDRCAP_IMAGE_NEWER);
 }
 
 static void stream_look_by(struct assembler_stream *stream, uint64_t due)
@@ -332,16 +244,16 @@ static void image_begin(struct assembler *assembler, uint64_t came,
 	list_insert(assembler, stream, record->slot);
 	stream_look_by(stream, came + assembler->config.timeout);
 	if (entry->lost)
-		slot_close(assembler, entry, GDRCAP_IMAGE_NEWER);
+		assembler_close(assembler, entry, GDRCAP_IMAGE_NEWER);
 	stream_limit(assembler, stream);
 }
 
 /* It has all pieces, as far as is known. */
 static void image_whole(struct assembler *assembler, uint64_t came, struct assembler_slot *entry)
 {
-	entry->behind = has_all(assembler);
+	entry->behind = assembler_has_all(assembler);
 	if (assembler_expected(assembler, entry) < assembler->config.view->layout.pieces) {
-		slot_close(assembler, entry, GDRCAP_IMAGE_COMPLETE);
+		assembler_close(assembler, entry, GDRCAP_IMAGE_COMPLETE);
 	} else {
 		entry->end = GDRCAP_IMAGE_COMPLETE;
 		entry->state = ASSEMBLER_DONE;
@@ -453,7 +365,7 @@ static void stream_close_due(struct assembler *assembler, uint64_t now, uint64_t
 
 		if (entry->state != ASSEMBLER_OPEN || !assembler_is_due(assembler, seen, entry))
 			continue;
-		slot_close(assembler, entry, GDRCAP_IMAGE_TIMEOUT);
+		assembler_close(assembler, entry, GDRCAP_IMAGE_TIMEOUT);
 		stream_active(assembler, entry->stream, now);
 	}
 	stream->due = assembler_stream_due(assembler, stream);
@@ -512,7 +424,8 @@ bool assembler_finish(struct assembler *assembler, uint64_t now)
 		for (uint32_t slot = stream->oldest; slot != ASSEMBLER_NONE;
 		     slot = assembler->slot[slot].newer)
 			if (assembler->slot[slot].state == ASSEMBLER_OPEN)
-				slot_close(assembler, &assembler->slot[slot], GDRCAP_IMAGE_STOPPED);
+				assembler_close(assembler, &assembler->slot[slot],
+						GDRCAP_IMAGE_STOPPED);
 	}
 	(void)assembler_round(assembler, now, now);
 	return assembler->listing == 0;
@@ -527,8 +440,8 @@ void assembler_end(struct assembler *assembler, uint64_t now)
 		     slot = assembler->slot[slot].newer) {
 			struct assembler_slot *entry = &assembler->slot[slot];
 
-			if (slot_is_closed(assembler, entry))
-				slot_closed(assembler, entry);
+			if (assembler_is_closed(assembler, entry))
+				assembler_note_closed(assembler, entry);
 			entry->lost |= entry->state != ASSEMBLER_DONE;
 			entry->state = ASSEMBLER_DONE;
 		}

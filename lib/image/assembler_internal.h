@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between assembler.c, assembler_counts.c, image_time.c and image_conflict.c. */
+/* Between assembler.c, assembler_close.c, assembler_counts.c, image_time.c and image_conflict.c. */
 #ifndef GDRCAP_ASSEMBLER_INTERNAL_H
 #define GDRCAP_ASSEMBLER_INTERNAL_H
 
@@ -24,6 +24,17 @@ void assembler_count_taken_back(struct assembler *assembler, const struct assemb
  * silence. Notes both senders. */
 bool assembler_is_alien(const struct assembler *assembler, struct assembler_stream *stream,
 			const struct place_head *head);
+
+/* Closes one that is open, as said in assembler.h. The device tells when that is done: assembler_is_closed(). */
+void assembler_close(struct assembler *assembler, struct assembler_slot *entry,
+		     enum gdrcap_image_end end);
+bool assembler_is_closed(const struct assembler *assembler, const struct assembler_slot *entry);
+/* After that: what came is known exactly, also of records that are not here yet. */
+void assembler_note_closed(struct assembler *assembler, struct assembler_slot *entry);
+/* From now on nobody begins an image that should have been handed out before this one. */
+void assembler_move_window(struct assembler *assembler, const struct assembler_slot *entry);
+/* The run has as many whole images as it is to have. */
+bool assembler_has_all(const struct assembler *assembler);
 
 /* More than `ticks` after `since`. */
 bool image_time_over(uint64_t now, uint64_t since, uint64_t ticks);
