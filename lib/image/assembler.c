@@ -243,6 +243,9 @@ static void image_begin(struct assembler *assembler, uint64_t came,
 		      stream->last - entry->number <= assembler->config.view->layout.late;
 	list_insert(assembler, stream, record->slot);
 	stream_look_by(stream, came + assembler->config.timeout);
+	/* it may hold up one that is complete */
+	if (entry->newer != ASSEMBLER_NONE)
+		stream_look_by(stream, assembler_stream_due(assembler, stream));
 	if (entry->lost)
 		assembler_close(assembler, entry, GDRCAP_IMAGE_NEWER);
 	stream_limit(assembler, stream);

@@ -136,6 +136,31 @@ static void times_close_behind_an_older_one(void **state)
 	scene_end(scene);
 }
 
+/* One that begins in front of a complete one may hold that up for as long as if it had been there before. */
+static void times_close_what_begins_before_a_complete_one(void **state)
+{
+	struct scene *scene = scene_begin(8, 3);
+
+	scene_frame(scene, 0, 1, 0);
+	scene->slow = true;
+	scene_later(scene, 101);
+	scene_image(scene, 0, 4, 0, 1);
+	scene_later(scene, 80);
+	scene_frame(scene, 0, 4, 0);
+	/* by now 4 would be over, if it was not complete, and nothing is open */
+	scene_later(scene, 30);
+	scene_frame(scene, 0, 3, 0);
+	assert_int_equal(assembler_over(&scene->images.assembler), scene->now + 71);
+	scene_later(scene, 71);
+	scene->slow = false;
+	scene_closings(scene);
+	scene_later(scene, 0);
+	scene_expect(scene, 1, GDRCAP_IMAGE_TIMEOUT, 1);
+	scene_expect(scene, 3, GDRCAP_IMAGE_TIMEOUT, 1);
+	scene_expect(scene, 4, GDRCAP_IMAGE_COMPLETE, SCENE_PIECES);
+	scene_end(scene);
+}
+
 static void the_stop_closes_all(void **state)
 {
 	struct scene *scene = scene_begin(8, 4);
@@ -498,6 +523,7 @@ int main(void)
 		cmocka_unit_test(a_newer_one_closes_the_oldest),
 		cmocka_unit_test(times_close),
 		cmocka_unit_test(times_close_behind_an_older_one),
+		cmocka_unit_test(times_close_what_begins_before_a_complete_one),
 		cmocka_unit_test(the_stop_closes_all),
 		cmocka_unit_test(what_is_not_closed_is_dropped),
 		cmocka_unit_test(numbers),
