@@ -16,14 +16,22 @@ static void config_of(struct gdrcap_config **config, const char *socket_name)
 	api_set(*config, "port", "net_memif0,role=server,socket=%s", socket_name);
 }
 
+/* DPDK's interrupt thread has an epoll descriptor, which it closes and opens anew whenever what it waits for changes. */
 static unsigned int descriptors(void)
 {
 	DIR *folder = opendir("/proc/self/fd");
+	const struct dirent *entry;
 	unsigned int count = 0;
 
 	assert_non_null(folder);
-	while (readdir(folder))
-		count++;
+	while ((entry = readdir(folder))) {
+		char what[64];
+		const ssize_t bytes =
+			readlinkat(dirfd(folder), entry->d_name, what, sizeof(what) - 1);
+
+		what[bytes > 0 ? bytes : 0] = 0;
+		count += !strstr(what, "[eventpoll]") && bytes > 0;
+	}
 	closedir(folder);
 	return count;
 }
@@ -66,7 +74,9 @@ static void again(void **state)
 		if (i == 0)
 			before = descriptors();
 	}
-	assert_int_equal(descriptors(), before);
+	/* that thread closes what it waited for when it has a core: the test's time limit ends what stays */
+	while (descriptors() > before)
+		usleep(1000);
 	/* And it is free for others. */
 	close(socket_taken(name));
 }
