@@ -486,11 +486,13 @@ static void short_drop(const struct place_view *view, uint32_t slot, uint32_t pi
 {
 	const uint32_t short_at = view->table->slot[slot].short_at, missing = short_at - 1;
 	uint32_t *present = slot_present(view, slot);
-	bool beyond = pieces != short_at;
+	bool last = pieces == short_at;
 
-	for (uint32_t i = short_at; short_at && i < view->layout.pieces; i++)
-		beyond |= present[i / 32] >> i % 32 & 1;
-	if (short_at && beyond)
+	if (!short_at)
+		return;
+	for (uint32_t i = short_at; last && i < view->layout.pieces; i++)
+		last = !(present[i / 32] >> i % 32 & 1);
+	if (!last)
 		present[missing / 32] &= ~((uint32_t)1 << missing % 32);
 }
 

@@ -242,10 +242,10 @@ static void image_begin(struct assembler *assembler, uint64_t came,
 	entry->lost = stream->has_last && !stream->anew && entry->number <= stream->last &&
 		      stream->last - entry->number <= assembler->config.view->layout.late;
 	list_insert(assembler, stream, record->slot);
-	stream_look_by(stream, came + assembler->config.timeout);
-	/* it may hold up one that is complete */
-	if (entry->newer != ASSEMBLER_NONE)
-		stream_look_by(stream, assembler_stream_due(assembler, stream));
+	/* in front of others it may hold up one that is complete */
+	stream_look_by(stream, entry->newer == ASSEMBLER_NONE
+				       ? came + assembler->config.timeout
+				       : assembler_stream_due(assembler, stream));
 	if (entry->lost)
 		assembler_close(assembler, entry, GDRCAP_IMAGE_NEWER);
 	stream_limit(assembler, stream);

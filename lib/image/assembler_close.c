@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How an image is closed of which pieces are missing, or may follow. */
+/* Closing an image that misses pieces, or that may still get more. */
 #include "image/assembler_internal.h"
 
 void assembler_move_window(struct assembler *assembler, const struct assembler_slot *entry)

@@ -25,13 +25,13 @@ void assembler_count_taken_back(struct assembler *assembler, const struct assemb
 bool assembler_is_alien(const struct assembler *assembler, struct assembler_stream *stream,
 			const struct place_head *head);
 
-/* Closes one that is open, as said in assembler.h. The device tells when that is done: assembler_is_closed(). */
+/* Begins to close an open image: the device does it, and assembler_is_closed() says when it has. */
 void assembler_close(struct assembler *assembler, struct assembler_slot *entry,
 		     enum gdrcap_image_end end);
 bool assembler_is_closed(const struct assembler *assembler, const struct assembler_slot *entry);
 /* After that: what came is known exactly, also of records that are not here yet. */
 void assembler_note_closed(struct assembler *assembler, struct assembler_slot *entry);
-/* From now on nobody begins an image that should have been handed out before this one. */
+/* From now on workers begin no image that comes before this one in the order of handing out. */
 void assembler_move_window(struct assembler *assembler, const struct assembler_slot *entry);
 /* The run has as many whole images as it is to have. */
 bool assembler_has_all(const struct assembler *assembler);
