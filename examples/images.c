@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Takes images until the run is over, and says what is missing: images CONFIG.yaml (consumer: host, image:).
+ * Takes images until the run is over, and prints what is missing. Usage: images CONFIG.yaml (with consumer: host, image:).
  * Exit status 3: something was lost, or wrong.
  */
 #include <inttypes.h>

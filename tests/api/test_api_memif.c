@@ -16,7 +16,7 @@ static void config_of(struct gdrcap_config **config, const char *socket_name)
 	api_set(*config, "port", "net_memif0,role=server,socket=%s", socket_name);
 }
 
-/* DPDK's interrupt thread has an epoll descriptor, which it closes and opens anew whenever what it waits for changes. */
+/* Without epoll descriptors: DPDK's interrupt thread closes its own and opens a new one at any time. */
 static unsigned int descriptors(void)
 {
 	DIR *folder = opendir("/proc/self/fd");
