@@ -14,6 +14,8 @@
 #define HELLO_MS 20u
 #define AHEAD 128u /* batches that are put into the stream before they come */
 #define TRIES_MS 200u
+/* More time than this between two looks of the watch says that it had no core, or that the machine stood still. */
+#define LOOK_MOST_S 0.1
 
 const char *const way_names[WAYS] = { "cpu", "stream", "kernel" };
 const char *const way_titles[WAYS] = { "CPU-driven", "stream-ordered", "kernel-driven" };
@@ -217,15 +219,18 @@ static void *watch_run(void *arg)
 {
 	struct watch *watch = arg;
 	uint64_t seen = steps_of(watch->player);
-	double since = now_s();
+	double looked_s = now_s(), waited_s = 0;
 
 	while (!atomic_load(&watch->over)) {
-		const uint64_t now = steps_of(watch->player);
+		const uint64_t steps = steps_of(watch->player);
+		const double gone_s = now_s() - looked_s;
 
-		if (now != seen)
-			since = now_s();
-		seen = now;
-		if (now_s() - since > watch->timeout_s) {
+		looked_s += gone_s;
+		waited_s += gone_s < LOOK_MOST_S ? gone_s : LOOK_MOST_S;
+		if (steps != seen)
+			waited_s = 0;
+		seen = steps;
+		if (waited_s > watch->timeout_s) {
 			watch->fired = true;
 			/* It lets go whatever waits. */
 			gdrcap_stop(watch->player->session, NULL);
