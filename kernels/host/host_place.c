@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A burst's payloads copied into images by CPU threads, and images closed: what the CUDA kernels do. */
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 
 #include "kernels/frame_records.h"
 #include "kernels/host/host_copies.h"
 #include "kernels/host/host_workers.h"
-
-/* Who waits for the lock longer gives up its core: who has it may have none. */
-#define LOCK_SPINS 1000u
 
 #define HEADERS_AHEAD 8u /* frames */
 
@@ -28,12 +24,8 @@ struct place_run {
 static void table_lock(struct place_table *table)
 {
 	/* LOCK */
-	for (uint32_t polls = 0; !place_take(&table->lock); polls++) {
-		if (polls < LOCK_SPINS)
-			place_pause();
-		else
-			sched_yield();
-	}
+	for (uint32_t polls = 0; !place_take(&table->lock); polls++)
+		host_idle(polls);
 }
 
 static uint32_t *slot_present(const struct place_view *view, uint32_t slot)
@@ -269,7 +261,7 @@ static uint32_t packet_compare(struct place_run *run, const uint8_t *frame,
 {
 	const struct place_view *view = run->view;
 	struct place_slot *slot = &view->table->slot[run->target.slot];
-	uint32_t outcome = PLACE_DUPLICATE;
+	uint32_t outcome = PLACE_DUPLICATE, polls = 0;
 	int still, equal;
 
 	copies_flush(run->copies);
@@ -280,7 +272,7 @@ static uint32_t packet_compare(struct place_run *run, const uint8_t *frame,
 		still = place_is_still(slot);
 		equal = host_place_equal(view, run->target.slot, frame, packet);
 		if (!equal && !still)
-			sched_yield();
+			host_idle(polls++);
 	} while (!equal && !still);
 	if (!equal)
 		outcome = place_differs(view, &run->target, frame, packet);

@@ -16,8 +16,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/thread_signals.h"
+#include "base/tsc.h"
 
 #define IDLE_SLEEP_NS 5000L
+/* A yield that took longer: another thread had the core meanwhile. */
+#define YIELD_LONG_PER_S 2000u /* 1 s / 2000 = 500 us */
+/* So many idle rounds sleep after a long yield. */
+#define NAPS_AFTER_LONG_YIELD 1000u
 #define NAP_LEAST_US 10u
 #define ROUND_LOOK_NS 20000L
 #define JOIN_LOOK_NS 1000000L
@@ -25,6 +30,7 @@
 uint32_t thread_stuck_ms = 10000;
 static _Atomic bool cores_shared;
 static _Thread_local const struct thread *self; /* NULL: not one of ours */
+static _Thread_local uint32_t naps_left;
 
 static LIST_HEAD(, thread) pollers = LIST_HEAD_INITIALIZER(pollers); /* with rounds */
 static pthread_mutex_t pollers_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -37,11 +43,18 @@ void thread_share_cores(void)
 void thread_give_way(unsigned int idle)
 {
 	const struct timespec pause = { .tv_nsec = IDLE_SLEEP_NS };
+	uint64_t since;
 
-	if (idle > IDLE_YIELDS && atomic_load_explicit(&cores_shared, memory_order_relaxed))
+	if (idle > IDLE_YIELDS &&
+	    (naps_left || atomic_load_explicit(&cores_shared, memory_order_relaxed))) {
+		naps_left -= naps_left != 0;
 		nanosleep(&pause, NULL);
-	else
-		sched_yield();
+		return;
+	}
+	since = rte_rdtsc();
+	sched_yield();
+	if (tsc_since(since) > rte_get_tsc_hz() / YIELD_LONG_PER_S)
+		naps_left = NAPS_AFTER_LONG_YIELD;
 }
 
 uint32_t thread_nap_next(struct thread_naps *naps, unsigned int idle)

@@ -326,10 +326,11 @@ static void accountant_run(void *arg)
 			/* One of them, not all: readers who come again and again must not keep us.
 			 */
 			pthread_mutex_unlock(&accountant->lock);
-			while (atomic_load_explicit(&accountant->wanted, memory_order_relaxed) &&
-			       atomic_load_explicit(&accountant->lent, memory_order_relaxed) ==
-				       turn)
-				sched_yield();
+			for (unsigned int i = IDLE_PAUSES;
+			     atomic_load_explicit(&accountant->wanted, memory_order_relaxed) &&
+			     atomic_load_explicit(&accountant->lent, memory_order_relaxed) == turn;
+			     i++)
+				thread_give_way(i);
 			pthread_mutex_lock(&accountant->lock);
 		}
 		if (idle)

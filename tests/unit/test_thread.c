@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Waiting until threads that poll ports have gone round their loops; ticks that another thread wrote. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 #include <rte_eal.h>
@@ -271,6 +273,54 @@ static void starved_is_who_is_ready(void **state)
 	pthread_join(id, NULL);
 }
 
+static void *hog(void *end)
+{
+	while (!atomic_load((_Atomic bool *)end))
+		;
+	return NULL;
+}
+
+static long sleeps(void)
+{
+	struct rusage usage;
+
+	assert_int_equal(getrusage(RUSAGE_THREAD, &usage), 0);
+	return usage.ru_nvcsw; /* a yield is none of them */
+}
+
+static double seconds_of(pthread_t id)
+{
+	struct timespec ran;
+	clockid_t clock;
+
+	assert_int_equal(pthread_getcpuclockid(id, &clock), 0);
+	assert_int_equal(clock_gettime(clock, &ran), 0);
+	return (double)ran.tv_sec + (double)ran.tv_nsec * 1e-9;
+}
+
+/* Another thread works on this core, of which nobody told. While it runs, a yield of ours takes long. */
+static void who_shares_a_core_sleeps(void **state)
+{
+	_Atomic bool end = false;
+	cpu_set_t before, one;
+	pthread_t id;
+	long first;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	CPU_ZERO(&one);
+	CPU_SET((unsigned int)sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	assert_int_equal(pthread_create(&id, NULL, hog, &end), 0);
+	first = sleeps();
+	while (sleeps() - first < 10 && seconds_of(id) < 1)
+		thread_give_way(IDLE_YIELDS + 1);
+	assert_true(sleeps() - first >= 10);
+	atomic_store(&end, true);
+	pthread_join(id, NULL);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+}
+
 /* Of two cores that are a little apart, what the other has just done was not ages ago. */
 static void a_later_tick_is_none_ago(void **state)
 {
@@ -302,6 +352,7 @@ int main(void)
 		cmocka_unit_test(stuck_without_a_round),
 		cmocka_unit_test(joined_within_the_time_or_not),
 		cmocka_unit_test(starved_is_who_is_ready),
+		cmocka_unit_test(who_shares_a_core_sleeps),
 		cmocka_unit_test(a_later_tick_is_none_ago),
 	};
 
