@@ -11,6 +11,8 @@
 
 #include <gdrcap_device_host.h>
 
+#define IDLE_YIELDS 256u
+
 struct own {
 	struct play play;
 	struct progress progress;
@@ -113,6 +115,17 @@ static int cpu_batch(struct player *player, uint64_t seq, uint64_t tx_seq)
 	return 0;
 }
 
+/* Sleeps in the end: beside busy threads, Linux keeps one that only yields waiting for seconds. */
+static void idle_wait(unsigned int polls)
+{
+	const struct timespec pause = { .tv_nsec = 5000 };
+
+	if (polls < IDLE_YIELDS)
+		sched_yield();
+	else
+		nanosleep(&pause, NULL);
+}
+
 static void *run_thread(void *arg)
 {
 	struct player *player = arg;
@@ -120,15 +133,16 @@ static void *run_thread(void *arg)
 
 	for (uint64_t seq = 0; !player->play->over; seq++) {
 		struct gdrcap_batch batch;
+		unsigned int polls = 0;
 		int got;
 
 		while ((got = gdrcap_host_try_next(&player->gpu_queue, seq, &batch)) == 0)
-			sched_yield();
+			idle_wait(polls++);
 		if (got < 0)
 			break;
 		while ((got = gdrcap_gpu_tx_reserve(player->gpu_tx, tx_seq, ANSWERS_MAX)) >= 0 &&
 		       got < (int)ANSWERS_MAX)
-			sched_yield();
+			idle_wait(polls++);
 		if (got < 0)
 			break;
 		tx_seq = gdrcap_gpu_tx_submit(player->gpu_tx, tx_seq,
