@@ -184,12 +184,6 @@ static int file_open(struct image_taker *taker, struct gdrcap_error *error)
 {
 	if (!taker->config.file.path)
 		return 0;
-	if (taker->count > 1)
-		return fail(
-			error, -EINVAL,
-			"--save-images: there are %u kinds of images, and the file has room for "
-			"one; give one --image",
-			taker->count);
 	taker->file = taker->config.file;
 	taker->saves = image_file_open(&taker->file, error) == 0;
 	return taker->saves ? 0 : error->code;

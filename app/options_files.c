@@ -156,6 +156,9 @@ int options_files_stay(struct app_options *options)
 		ret = (indexed && !index) || inputs_of(options, &inputs)
 			      ? options_refuse(options, "out of memory")
 			      : files_check(options, files, &inputs);
+	if (!ret && options->save_images && gdrcap_config_get(options->config, "image", 1))
+		ret = options_refuse(options, "--save-images: one file holds images of one layout; "
+					      "give --image once");
 	input_list_free(&inputs);
 	free(index);
 	return ret;

@@ -77,7 +77,8 @@ static int config_load(struct gdrcap_config *config, const char *path, struct gd
 		return error_set(error, -EINVAL, "%s: is not a regular file; give a YAML file",
 				 name);
 	if (fd < 0)
-		return error_set(error, fd, "%s: cannot be opened: %s", name, strerror(-fd));
+		return error_set(error, fd, "%s: cannot be opened: %s; %s", name, strerror(-fd),
+				 input_file_remedy(fd));
 	if (status.st_size > (off_t)YAML_BYTES_MAX) {
 		ret = yaml_reader_too_large(name, error);
 		goto close_file;

@@ -346,8 +346,8 @@ def test_two_descriptions():
                      os.path.join(folder, "layout.yaml"), "--image", other)
         summary = e2e.run_json(*arguments, expect=3)
         check_images(summary, 2)
-        result = e2e.run(*arguments, "--save-images", os.path.join(folder, "x"), expect=1)
-        assert "there are 2 kinds of images" in result.err, result
+        result = e2e.run(*arguments, "--save-images", os.path.join(folder, "x"), expect=2)
+        assert "--save-images: one file holds images of one layout" in result.err, result
     counter, other = summary["images"]
     assert (counter["name"], other["name"]) == ("counter", "other"), summary
     assert (counter["complete"], counter["incomplete"]) == (60, 0), counter
