@@ -177,11 +177,11 @@ def image_blocks(summary):
     images, more = rows_of(summary.get("images"), ROWS_MOST)
     if not images:
         return []
-    keys = ("begun", "complete", "incomplete", "dropped", "skipped", "restarts")
+    keys = ("begun", "complete", "incomplete", "cut.by_start", "cut.by_stop", "dropped", "skipped", "restarts")
     frames = ("received", "placed", "duplicate", "second_leg", "conflict", "late", "no_room", "misfit", "filtered")
     name = lambda row: say(row.get("name"), 80)
-    found = [table("Images", ("images", *keys, "pieces lost", "bytes"), [
-                 (name(row), *(count(row.get(key)) for key in keys), count(at(row, "pieces.lost")), count(row.get("bytes")))
+    found = [table("Images", ("images", *(key.replace(".", " ").replace("_", " ") for key in keys), "pieces lost", "bytes"), [
+                 (name(row), *(count(at(row, key)) for key in keys), count(at(row, "pieces.lost")), count(row.get("bytes")))
                  for row in images], more),
              table("Their frames", ("images", *(key.replace("_", " ") for key in frames)), [
                  (name(row), *(count(at(row, "frames." + key)) for key in frames)) for row in images], more)]

@@ -241,7 +241,8 @@ def test_images():
     page = report(found)
     image = found["images"][0]
     assert "Images" in page.text and "bits checked" not in page.text, page.text[:1500]
-    assert "%s %d %d %d" % (image["name"], image["begun"], image["complete"], image["incomplete"]) in page.text, page.text[:1500]
+    assert "%s %d %d %d %d %d" % (image["name"], image["begun"], image["complete"], image["incomplete"],
+                                  image["cut"]["by_start"], image["cut"]["by_stop"]) in page.text, page.text[:1500]
     found.update(result="pass", errors=[])
     image.update(complete=3, incomplete=1, first_incomplete=[{"stream": 0, "number": 7, "by": "timeout", "pieces": None, "received": 3, "ranges": 2,
                                                               "missing": [[0, 1464]]}])
