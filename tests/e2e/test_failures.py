@@ -411,7 +411,8 @@ def test_capabilities_are_dropped():
                     runner.wait_for_frames("received", 100)
                     processes.check_dropped(runner, permitted)
                     runner.signal(signal.SIGINT)
-                    runner.finish()
+                    # A sender that had no core catches up, and a socket of the kernel's drops some of that.
+                    assert runner.finish(None)["saved"]["frames"] >= 100
                 # Its program is off the interface again.
                 assert "xdp" not in pair.ip("link", "show", pair.right), pair.ip("link")
         ends = [memif(directory, role) for role in ("server", "client")]

@@ -139,9 +139,10 @@ def scrape(where):
     return metrics_text.flat(body)
 
 
-def wait_running(process, where):
-    """Until frames may come: a signal before is a run that did not begin."""
-    wait_for(lambda: scrape(where)["gdrcap_running"] == 1, process, "it does not run")
+def wait_counted(process, where):
+    """Until frames came: the counts then."""
+    return wait_for(lambda: (values := scrape(where)).get("gdrcap_received_frames_total", 0) > 0 and values, process,
+                    "nothing is counted")
 
 
 def test_http():
@@ -150,8 +151,7 @@ def test_http():
     where = url_of(process)
     first = scrape(where)
     assert first["gdrcap_start_time_seconds"] > 1.6e9
-    running = wait_for(lambda: (values := scrape(where)).get("gdrcap_received_frames_total", 0) > 0 and values, process,
-                       "nothing is counted")
+    running = wait_counted(process, where)
     later = wait_for(lambda: (values := scrape(where)) != running and values, process, "the counts stay")
     metrics_text.check_grow(first, running)
     metrics_text.check_grow(running, later)
@@ -184,7 +184,7 @@ def test_http_bad_scrapers():
         client.sendall((b"", b"GET /met", b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 50)[number % 3])
         bad.append(client)
     # Who is silent is let go, and then there is room for who is not.
-    wait_running(process, where)
+    wait_counted(process, where)
     # While they still hang on, the run ends in order, with every frame.
     summary = stop(process).summary
     e2e.check_perfect(summary)
@@ -204,7 +204,7 @@ def test_unix():
         assert stat.S_IMODE(os.stat(path).st_mode) == 0o660, os.stat(path)
         result = e2e.run("loopback", "--metrics", "unix:" + path, expect=2)
         assert "a process listens there" in result.err, result
-        wait_running(process, path)
+        wait_counted(process, path)
         stop(process)
         assert os.listdir(folder) == []
         # What is no socket stays.
@@ -216,7 +216,7 @@ def test_unix():
             (os.rmdir if os.path.isdir(path) else os.unlink)(path)
         # Of another process now: that stays too.
         process = e2e.start(*FOREVER, "--metrics", "unix:" + path)
-        wait_running(process, url_of(process))
+        wait_counted(process, url_of(process))
         os.unlink(path)
         with socket.socket(socket.AF_UNIX) as other:
             other.bind(path)
