@@ -15,27 +15,22 @@ static const char own_queue_error[] =
 	"work entries that came back unused, or with an error, when a queue was in error and was started "
 	"again; what came meanwhile is nic_error, and the messages say why";
 
-static void values_add(struct xstats_values *sum, const struct xstats *xstats)
+/* `own`: queues of our own, NULL: none. The driver counts for queues of its own; ours are the only ones of a
+ * session that has some. */
+static void values_add(struct xstats_values *sum, const struct xstats *xstats,
+		       struct own_queues *own)
 {
 	struct xstats_values values;
 
 	xstats_read(xstats, &values);
+	if (own) {
+		values.known |= UINT64_C(1) << XSTATS_NO_BUFFER | UINT64_C(1) << XSTATS_QUEUE_ERROR;
+		values.count[XSTATS_NO_BUFFER] = own_queues_lost(own).missed;
+		values.count[XSTATS_QUEUE_ERROR] = own_queues_flushed(own);
+	}
 	sum->known |= values.known;
 	for (uint32_t c = 0; c < XSTATS_CAUSES; c++)
 		sum->count[c] += values.count[c];
-}
-
-/* The driver counts for queues of its own. Ours are the only ones of a session that has some. */
-static void own_values_add(struct xstats_values *sum, const struct session_pair *pair)
-{
-	struct xstats_values driver;
-
-	xstats_read(&pair->rx_xstats, &driver);
-	sum->known |= UINT64_C(1) << XSTATS_NO_BUFFER | UINT64_C(1) << XSTATS_QUEUE_ERROR;
-	sum->count[XSTATS_NO_BUFFER] +=
-		own_queues_lost(pair->own).missed - driver.count[XSTATS_NO_BUFFER];
-	sum->count[XSTATS_QUEUE_ERROR] +=
-		own_queues_flushed(pair->own) - driver.count[XSTATS_QUEUE_ERROR];
 }
 
 /* Each card is asked once for everything. What is kept changes nothing in the run. */
@@ -46,10 +41,8 @@ void session_causes_ask(const struct gdrcap_session *asked)
 
 	session_ports_lock(session);
 	for (uint32_t p = 0; p < session->settings.ports; p++) {
-		values_add(&rx, &session->ports.pairs[p].rx_xstats);
-		if (session->ports.pairs[p].own)
-			own_values_add(&rx, &session->ports.pairs[p]);
-		values_add(&tx, &session->ports.pairs[p].tx_xstats);
+		values_add(&rx, &session->ports.pairs[p].rx_xstats, session->ports.pairs[p].own);
+		values_add(&tx, &session->ports.pairs[p].tx_xstats, NULL);
 	}
 	session_ports_unlock(session);
 	pthread_mutex_lock(&session->lines.lock);

@@ -30,6 +30,9 @@ def counters(summary):
     for number, images in enumerate(summary.get("images") or ()):
         found.update({"images%d.%s" % (number, key): images[key] for key in GROWING_IMAGES})
         found.update({"images%d.frames.%s" % (number, key): images["frames"][key] for key in GROWING_PIECES})
+    for path, count in found.items():
+        # A number beyond 2^63 is written as text: here it would be one that fell below 0.
+        assert not isinstance(count, str), "%s is %s: %s" % (path, count, summary)
     return {path: count for path, count in found.items() if count is not None}
 
 
