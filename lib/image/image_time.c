@@ -75,7 +75,9 @@ uint64_t assembler_over(const struct assembler *assembler)
 bool assembler_closes(const struct assembler *assembler)
 {
 	for (uint32_t slot = 0; slot < assembler->config.view->ring; slot++)
-		if (assembler->slot[slot].state == ASSEMBLER_CLOSING)
+		/* one that is closed may wait for older ones in its list, and these for the time */
+		if (assembler->slot[slot].state == ASSEMBLER_CLOSING &&
+		    !assembler_is_closed(assembler, &assembler->slot[slot]))
 			return true;
 	return false;
 }

@@ -2,6 +2,7 @@
 """Images of ports that are files go by the files' times, however fast they are read: silence, restarts and timeouts."""
 import json
 import os
+import struct
 import time
 
 import pytest
@@ -93,6 +94,30 @@ def test_timeout():
         with processes.folder() as folder:
             found, _ = of_file(folder, recording, expect=0 if complete == 3 else 3)
         assert found["complete"] == complete and found["frames"]["late"] == (0 if complete == 3 else 5), (pause, found)
+
+
+def heap(number, offset, count, size=1024):
+    """A packet of a SPEAD heap that is shorter than the layout's images: it is closed when its last byte came."""
+    items = ((1, number), (2, size), (3, offset), (4, count))
+    return images.udp(struct.pack(">BBBBHH", 0x53, 4, 2, 6, 0, 4) + b"".join(struct.pack(">Q", 1 << 63 | item << 48 | value) for item, value in items)
+                      + bytes(count))
+
+
+@pytest.mark.parametrize("packets, complete", (
+    (((0, 1, 0, 512), (10, 2, 0, 1024), (500, 3, 0, 1024)), 2),
+    (((0, 1, 0, 512), (50, 2, 0, 1024), (90, 1, 512, 8), (140, 1, 520, 504)), 2),
+    (((0, 1, 0, 512), (50, 2, 0, 1024), (90, 1, 512, 8), (180, 1, 520, 504)), 1)))
+def test_complete_behind_an_older_one(packets, complete):
+    """Time goes on for the older one while a complete one waits for it: for `timeout` at most."""
+    recording = Recording()
+    for ms, *packet in packets:
+        recording.add([heap(*packet)], ms * MS)
+    with processes.folder() as folder:
+        summary = e2e.run_json("capture", "--quiet", "--gpu", "host", *test_file_ports.port(recording.write(folder)), "--image",
+                               "spead,bytes=8192,timeout=0.1", expect=None)
+    found = summary["images"][0]
+    assert found["frames"]["received"] == len(packets) and found["complete"] == complete, found
+    assert found["begun"] == complete + found["incomplete"], found
 
 
 def test_a_stream_that_begins_late_was_not_cut():
