@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A burst's payloads copied into images by CPU threads, and images closed: what the CUDA kernels do. */
-#include <errno.h>
+/* A burst's payloads copied into images by CPU threads: what the CUDA kernels do. */
 #include <string.h>
 
 #include "kernels/frame_records.h"
@@ -461,60 +460,4 @@ uint32_t host_burst_place(const struct burst_ring_view *ring, const struct host_
 	if (count)
 		memcpy(record_at(ring, first, records++), &record, sizeof(record));
 	return records;
-}
-
-/* ---- closing ---- */
-
-int host_place_close_whole(struct kernel_device *device, const struct place_view *view,
-			   const struct place_whole *images, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-		place_shut(&view->table->slot[images[i].slot], images[i].use);
-	return 0;
-}
-
-/* A short piece that is not the last of `pieces` lacks its end: it is missing. */
-static void short_drop(const struct place_view *view, uint32_t slot, uint32_t pieces)
-{
-	const uint32_t short_at = view->table->slot[slot].short_at, missing = short_at - 1;
-	uint32_t *present = slot_present(view, slot);
-	bool last = pieces == short_at;
-
-	if (!short_at)
-		return;
-	for (uint32_t i = short_at; last && i < view->layout.pieces; i++)
-		last = !(present[i / 32] >> i % 32 & 1);
-	if (!last)
-		present[missing / 32] &= ~((uint32_t)1 << missing % 32);
-}
-
-int host_place_close(struct kernel_device *device, const struct place_view *view, uint32_t slot,
-		     uint32_t use, uint32_t pieces, int fill)
-{
-	const struct image_layout *layout = &view->layout;
-	const uint32_t *present = slot_present(view, slot);
-	uint8_t *image = view->images + (size_t)slot * view->stride;
-	uint32_t placed = 0;
-	uint64_t bytes = 0;
-
-	if (slot >= view->ring)
-		return kernel_fail(-EINVAL, "image buffer %u of %u", slot, view->ring);
-	place_close(&view->table->slot[slot]);
-	short_drop(view, slot, pieces);
-	for (uint32_t i = 0; i < layout->pieces; i++) {
-		if (present[i / 32] >> i % 32 & 1) {
-			placed++;
-			bytes += image_piece_bytes(layout, i);
-		} else if (fill >= 0) {
-			memset(image + image_in_buffer(layout, image_piece_place(layout, i)), fill,
-			       image_in_buffer(layout, image_piece_bytes(layout, i)));
-		}
-	}
-	memcpy(view->present_host + (size_t)slot * view->present_words, present,
-	       place_words(layout->pieces) * sizeof(*present));
-	view->shared->closed[slot].pieces = placed;
-	view->shared->closed[slot].bytes = bytes;
-	/* partner: the assembler's acquire load of `use` */
-	__atomic_store_n(&view->shared->closed[slot].use, use, __ATOMIC_RELEASE);
-	return 0;
 }

@@ -37,7 +37,7 @@ uint32_t host_burst_check_more(const struct burst_ring_view *ring, const struct 
 void host_burst_write(const struct burst_ring_view *ring, const struct host_work *work,
 		      uint64_t burst, uint64_t ready);
 
-/* ---- host_place.c ---- */
+/* ---- host_place.c, host_close.c ---- */
 
 /* Copies the burst's payloads into images, writes its place_records and returns their number. */
 uint32_t host_burst_place(const struct burst_ring_view *ring, const struct host_work *work,

@@ -46,8 +46,8 @@ struct assembler_config {
 	bool dated; /* copies are late after `shut`, also if the entry still is: frames have exact times */
 	int fill; /* -1: nothing */
 	bool drop_incomplete, drop_oldest;
-	/* kernel_ops.place_close(), which says what `pieces` is. A negative errno is kept in `failure`, and the image
-	 * dropped. */
+	/* kernel_ops.place_close(); `pieces` is described there. On a negative errno, which `failure` keeps, the image
+	 * is dropped. */
 	int (*close)(void *context, uint32_t slot, uint32_t use, uint32_t pieces, int fill);
 	/* kernel_ops.place_close_whole(); the same. */
 	int (*close_whole)(void *context, const struct place_whole *images, uint32_t count);

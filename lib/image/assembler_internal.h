@@ -25,7 +25,7 @@ void assembler_count_taken_back(struct assembler *assembler, const struct assemb
 bool assembler_is_alien(const struct assembler *assembler, struct assembler_stream *stream,
 			const struct place_head *head);
 
-/* Begins to close an open image: the device does it, and assembler_is_closed() says when it has. */
+/* Begins to close an open image. The device closes it; assembler_is_closed() is true after that. */
 void assembler_close(struct assembler *assembler, struct assembler_slot *entry,
 		     enum gdrcap_image_end end);
 bool assembler_is_closed(const struct assembler *assembler, const struct assembler_slot *entry);

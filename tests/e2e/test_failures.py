@@ -412,7 +412,7 @@ def test_capabilities_are_dropped():
                     processes.check_dropped(runner, permitted)
                     runner.signal(signal.SIGINT)
                     # A sender that had no core catches up, and a socket of the kernel's drops some of that.
-                    assert runner.finish(None)["saved"]["frames"] >= 100
+                    assert runner.finish(None if ports else 0)["saved"]["frames"] >= 100
                 # Its program is off the interface again.
                 assert "xdp" not in pair.ip("link", "show", pair.right), pair.ip("link")
         ends = [memif(directory, role) for role in ("server", "client")]

@@ -2,7 +2,6 @@
 """Images of ports that are files go by the files' times, however fast they are read: silence, restarts and timeouts."""
 import json
 import os
-import struct
 import time
 
 import pytest
@@ -97,10 +96,8 @@ def test_timeout():
 
 
 def heap(number, offset, count, size=1024):
-    """A packet of a SPEAD heap that is shorter than the layout's images: it is closed when its last byte came."""
-    items = ((1, number), (2, size), (3, offset), (4, count))
-    return images.udp(struct.pack(">BBBBHH", 0x53, 4, 2, 6, 0, 4) + b"".join(struct.pack(">Q", 1 << 63 | item << 48 | value) for item, value in items)
-                      + bytes(count))
+    """A packet of a heap that is shorter than the layout's images: it is closed when its last byte came."""
+    return images.spead({1: number, 2: size, 3: offset, 4: count}, bytes(count))
 
 
 @pytest.mark.parametrize("packets, complete", (

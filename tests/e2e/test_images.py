@@ -55,6 +55,12 @@ def udp(payload, port=PORT, vlan=None):
                         b"\x0a\0\0\1", b"\x0a\0\0\2") + datagram)
 
 
+def spead(items, data, flavour=0x0206):
+    """A packet with these immediate items, {id: value}."""
+    return udp(struct.pack(">HHHH", 0x5304, flavour, 0, len(items)) +
+               b"".join(struct.pack(">Q", (0x8000 | item) << 48 | value) for item, value in items.items()) + data)
+
+
 def content(stream, number):
     return random.Random(stream << 40 | number).randbytes(BYTES)
 

@@ -25,8 +25,7 @@ def rtp(field=0, line=0, version=2, length=32):
 
 def spead(flavour=0x0206, items=(1, 2, 3, 4), payload=64):
     head = {1: 7, 2: payload, 3: 0, 4: payload}
-    return images.udp(struct.pack(">HHHH", 0x5304, flavour, 0, len(items)) +
-                      b"".join(struct.pack(">Q", (0x8000 | item) << 48 | head[item]) for item in items) + bytes(64))
+    return images.spead({item: head[item] for item in items}, bytes(64), flavour)
 
 
 def tagged(*types):

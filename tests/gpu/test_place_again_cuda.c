@@ -198,7 +198,7 @@ static bool closed_while_they_come(bool resident)
 	return end(&s, good);
 }
 
-/* Pieces 0 to 2 of an image come, piece 2 is short, and the image has `expected` pieces: `there` are told. */
+/* Places pieces 0 to 2, of which 2 is short, and closes the image with `expected` pieces: it has `there` of them. */
 static bool short_piece(bool resident, uint32_t expected, uint32_t there)
 {
 	struct place_scene s;

@@ -298,7 +298,7 @@ static double seconds_of(pthread_t id)
 	return (double)ran.tv_sec + (double)ran.tv_nsec * 1e-9;
 }
 
-/* Another thread works on this core, of which nobody told. While it runs, a yield of ours takes long. */
+/* Another program uses this core, and thread_share_cores() was not called: a yield takes long. */
 static void who_shares_a_core_sleeps(void **state)
 {
 	_Atomic bool end = false;
