@@ -53,6 +53,8 @@ static const struct {
 		"of SPEAD-%u-%u; only SPEAD-64-48 is handled" },
 	[IMAGE_WHY_SPEAD_ITEM] = { "spead_item",
 		"that lack SPEAD item %u (3: offset, 4: payload length) as an immediate value, or say more payload than they have" },
+	[IMAGE_WHY_SPEAD_HEAP] = { "spead_heap",
+		"up to byte %u of a heap that has %u by its item 2" },
 	[IMAGE_WHY_PIECES] = { "pieces",
 		"whose image has %u pieces; the layout has room for %u: give a larger bytes" },
 	[IMAGE_WHY_PAYLOAD] = { "payload",

@@ -174,6 +174,11 @@ GDRCAP_HD void image_parse_spead(image_frame frame, struct image_packet *packet)
 	}
 	if (!image_spead_item(packet, frame, IMAGE_SPEAD_HEAP_BYTES, &packet->heap_bytes))
 		packet->heap_bytes = 0;
+	if (packet->heap_bytes && packet->heap_offset + payload > packet->heap_bytes) {
+		image_refuse(packet, IMAGE_MISFIT, IMAGE_WHY_SPEAD_HEAP,
+			     packet->heap_offset + payload, packet->heap_bytes);
+		return;
+	}
 	packet->end = packet->from + (uint32_t)payload;
 	packet->parts = 1;
 	packet->what = IMAGE_DATA;

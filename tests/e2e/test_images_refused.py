@@ -23,8 +23,8 @@ def rtp(field=0, line=0, version=2, length=32):
     return images.udp(struct.pack(">BBHIIHHHH", version << 6, 96, 0, 1, 2, 0, length, field << 15 | line, 0) + bytes(32))
 
 
-def spead(flavour=0x0206, items=(1, 2, 3, 4), payload=64):
-    head = {1: 7, 2: payload, 3: 0, 4: payload}
+def spead(flavour=0x0206, items=(1, 2, 3, 4), payload=64, heap=64):
+    head = {1: 7, 2: heap, 3: 0, 4: payload}
     return images.spead({item: head[item] for item in items}, bytes(64), flavour)
 
 
@@ -74,6 +74,7 @@ REFUSED = (
     ("spead_flavour", True, SPEAD, spead(flavour=0x0305), "SPEAD-64-40"),
     ("spead", True, SPEAD, images.udp(b"none of them at all"), "first bytes 0x6e6f"),
     ("spead_item", True, SPEAD, spead(items=(1, 2, 4)), "item 3"),
+    ("spead_heap", True, SPEAD, spead(heap=56), "up to byte 64 of a heap that has 56 by its item 2"),
     ("no_rule", False, GVSP + ",match=dst_port=77", gvsp(), "no rule"),
 )
 

@@ -246,24 +246,33 @@ static void test_fields_of_64_bits(void **state)
 	assert_true(packet.number == 0x230);
 }
 
-/* Only the packet that ends a heap may end within a piece: else some bytes of it would never be asked for. */
+/* Only the packet that ends a heap may end within a piece: else some bytes of it would never be asked for. And none goes
+ * on behind the heap's end. */
 static void test_heap_ends(void **state)
 {
 	static const struct {
 		uint64_t heap_bytes; /* 0: not said */
-		int parts;
-	} cases[] = { { 900, 1 }, { 904, -1 }, { 90000, -1 }, { 899, -1 }, { 0, 1 } };
+		uint32_t bytes;	     /* of the packet, from byte 800 on */
+		uint32_t why;
+	} cases[] = { { 900, 100, IMAGE_WHY_NONE },	  { 904, 100, IMAGE_WHY_PAYLOAD },
+		      { 90000, 100, IMAGE_WHY_PAYLOAD },  { 899, 100, IMAGE_WHY_SPEAD_HEAP },
+		      { 700, 100, IMAGE_WHY_SPEAD_HEAP }, { 807, 8, IMAGE_WHY_SPEAD_HEAP },
+		      { 808, 8, IMAGE_WHY_NONE },	  { 0, 100, IMAGE_WHY_NONE } };
 	const struct image_layout layout = wire_layout_spead(100000);
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const uint64_t items[] = { WIRE_ITEM(1, 77), WIRE_ITEM(3, 800), WIRE_ITEM(4, 100),
+		const uint64_t items[] = { WIRE_ITEM(1, 77), WIRE_ITEM(3, 800),
+					   WIRE_ITEM(4, cases[i].bytes),
 					   WIRE_ITEM(2, cases[i].heap_bytes) };
+		const uint32_t why = cases[i].why;
 
-		wire_spead(&wire, items, 3 + (cases[i].heap_bytes != 0), 100);
-		assert_int_equal(parse(&layout), IMAGE_DATA);
-		assert_int_equal(next_part(&layout), cases[i].parts);
-		if (cases[i].parts < 0)
-			assert_int_equal(packet.pieces, IMAGE_WHY_PAYLOAD);
+		wire_spead(&wire, items, 3 + (cases[i].heap_bytes != 0), cases[i].bytes);
+		assert_int_equal(parse(&layout),
+				 why == IMAGE_WHY_SPEAD_HEAP ? IMAGE_MISFIT : IMAGE_DATA);
+		if (why != IMAGE_WHY_SPEAD_HEAP)
+			assert_int_equal(next_part(&layout), why == IMAGE_WHY_NONE ? 1 : -1);
+		if (why != IMAGE_WHY_NONE)
+			assert_int_equal(packet.pieces, why);
 	}
 }
 
