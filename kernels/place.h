@@ -47,8 +47,8 @@ enum place_outcome {
  * struct frame_record's place. 48 bytes. Writer: consumer.
  */
 struct place_record {
-	/* Placed: image_part.short_at of one of the frames. No room: the image's, extended. Misfit, filtered: two
-	 * values. Else 0 */
+	/* Of an image: image_part.short_at of one that a frame brought. No room: the image's, extended. Misfit,
+	 * filtered: two values. Else 0 */
 	uint64_t number;
 	uint32_t bytes;	 /* placed */
 	uint32_t pieces; /* placed */
@@ -129,6 +129,8 @@ struct place_shared {
 		uint32_t use;	 /* release, after the rest: of which use this is */
 		uint32_t pieces; /* that were there */
 		uint64_t bytes;
+		uint32_t last_bytes; /* of the last piece, if that one is short and there; else 0 */
+		uint32_t reserved;
 	} closed[PLACE_RING_MAX];
 };
 
@@ -367,7 +369,7 @@ GDRCAP_HD void place_begin(const struct place_view *view, const struct image_pac
 	place_store_relaxed32(&slot->stream, target->stream);
 	place_store_relaxed(&slot->stream_id, packet->stream);
 	place_store_relaxed(&slot->number, packet->number);
-	place_store_relaxed32(&slot->short_at, 0);
+	place_store_relaxed(&slot->short_piece, 0);
 	place_store_relaxed32(&slot->leg, 0);
 	target->use = ++slot->uses ? slot->uses : ++slot->uses; /* never 0 */
 	target->outcome = PLACE_PLACED;
@@ -440,6 +442,26 @@ GDRCAP_HD uint32_t place_claim(uint32_t *present, uint32_t first, uint32_t count
 	if (end - *base < 32)
 		mask &= ~(UINT32_MAX << (end - *base));
 	return mask & ~place_or(&present[word], mask);
+}
+
+/*
+ * By who is inside, of a part whose last piece is short: 1: that piece is his; 0: somebody had it; -1: another one is
+ * short, and nothing is claimed. Only the sender's last packet can be so: of two, the layout's `piece` is larger than
+ * what packets bring, and the second is a misfit. Else an image with a hole behind each packet would pass for whole.
+ */
+GDRCAP_HD int place_claim_short(struct place_slot *slot, uint32_t *present, uint32_t short_at,
+				uint32_t bytes)
+{
+	uint32_t base;
+	uint64_t before;
+
+	if (!place_claim(present, short_at - 1, 1, 0, &base))
+		return 0;
+	before = place_note64(&slot->short_piece, 0, place_short_word(short_at, bytes));
+	if (!before)
+		return 1;
+	place_and(&present[(short_at - 1) / 32], ~((uint32_t)1 << (short_at - 1) % 32));
+	return -1;
 }
 
 /* The assembler, one thread at a time: buffer `slot` may be taken. */

@@ -127,6 +127,18 @@ GDRCAP_HD uint32_t place_cas32(uint32_t *at, uint32_t expected, uint32_t value)
 	return before;
 }
 
+/* The same of 64 bits. */
+GDRCAP_HD uint64_t place_note64(uint64_t *at, uint64_t expected, uint64_t value)
+{
+	uint64_t before;
+
+	asm volatile("atom.relaxed.gpu.cas.b64 %0, [%1], %2, %3;"
+		     : "=l"(before)
+		     : "l"(at), "l"(expected), "l"(value)
+		     : "memory");
+	return before;
+}
+
 GDRCAP_HD uint32_t place_or(uint32_t *at, uint32_t value)
 {
 	uint32_t before;
@@ -136,6 +148,11 @@ GDRCAP_HD uint32_t place_or(uint32_t *at, uint32_t value)
 		     : "l"(at), "r"(value)
 		     : "memory");
 	return before;
+}
+
+GDRCAP_HD void place_and(uint32_t *at, uint32_t value)
+{
+	asm volatile("red.relaxed.gpu.and.b32 [%0], %1;" ::"l"(at), "r"(value) : "memory");
 }
 
 /* 1: it was 0, and is 1 now. */
@@ -232,9 +249,20 @@ GDRCAP_HD uint32_t place_cas32(uint32_t *at, uint32_t expected, uint32_t value)
 	return expected;
 }
 
+GDRCAP_HD uint64_t place_note64(uint64_t *at, uint64_t expected, uint64_t value)
+{
+	__atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	return expected;
+}
+
 GDRCAP_HD uint32_t place_or(uint32_t *at, uint32_t value)
 {
 	return __atomic_fetch_or(at, value, __ATOMIC_RELAXED);
+}
+
+GDRCAP_HD void place_and(uint32_t *at, uint32_t value)
+{
+	__atomic_fetch_and(at, value, __ATOMIC_RELAXED);
 }
 
 GDRCAP_HD uint32_t place_take(uint32_t *at)

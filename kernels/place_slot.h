@@ -42,10 +42,10 @@ struct place_slot {
 	uint64_t number, stream_id; /* as on the wire */
 	uint32_t stream;	    /* index */
 	uint32_t uses;		    /* so far */
-	uint32_t short_at;	    /* place_short_fits(); writers: workers inside */
+	uint64_t short_piece;	    /* place_claim_short(); writers: workers inside */
 	uint32_t source;	    /* image_source() of the frame that began the image */
 	uint32_t leg;		    /* of its second sender, 0: none; writers: workers inside */
-	uint32_t reserved[5];
+	uint32_t reserved[4];
 };
 
 GDRCAP_HD uint32_t place_word_use(uint64_t word)
@@ -142,18 +142,20 @@ GDRCAP_HD void place_leave_comparer(struct place_slot *slot)
 	place_add64_release(&slot->word, 0 - (uint64_t)PLACE_COMPARER);
 }
 
-/*
- * Of a part whose last piece is short (image_part.short_at; 0: it is not), by who is inside, before it is claimed. Only
- * the sender's last packet can be so: of two, the layout's `piece` is larger than what packets bring, and the
- * second is a misfit. Else an image with a hole behind each packet would pass for whole.
- */
-GDRCAP_HD int place_short_fits(struct place_slot *slot, uint32_t short_at)
+/* place_slot.short_piece: image_part.short_at, and above it how many bytes that piece has. */
+GDRCAP_HD uint64_t place_short_word(uint32_t short_at, uint32_t bytes)
 {
-	uint32_t before = 0;
+	return (uint64_t)bytes << 32 | short_at;
+}
 
-	if (short_at)
-		before = place_cas32(&slot->short_at, 0, short_at);
-	return !before || before == short_at;
+GDRCAP_HD uint32_t place_short_at(uint64_t short_piece)
+{
+	return (uint32_t)short_piece;
+}
+
+GDRCAP_HD uint32_t place_short_bytes(uint64_t short_piece)
+{
+	return (uint32_t)(short_piece >> 32);
 }
 
 /*

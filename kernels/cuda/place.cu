@@ -132,8 +132,8 @@ struct kernel_program place_launch_program(void)
 
 struct place_close_memory {
 	uint32_t pieces;
-	uint32_t short_at,
-		beyond; /* place_slot.short_at; 1: pieces behind it are there, or missing */
+	uint64_t short_piece; /* place_slot.short_piece */
+	uint32_t beyond;      /* 1: pieces behind the short one are there, or missing */
 	unsigned long long bytes;
 };
 
@@ -148,19 +148,21 @@ __device__ __forceinline__ void warp_fill_piece(const struct image_layout &layou
 		at[b] = fill;
 }
 
-/* One warp a word of the bitmap: counts, and fills what is missing. */
+/* One warp a word of the bitmap: counts, and fills what is missing. `last_bytes`: of the last expected, if it is short. */
 __device__ __forceinline__ void close_word(const struct place_view &view, uint32_t slot, uint32_t w,
-					   int fill, uint32_t *pieces, uint64_t *bytes)
+					   uint32_t expected, uint32_t last_bytes, int fill,
+					   uint32_t *pieces, uint64_t *bytes)
 {
 	const struct image_layout &layout = view.layout;
 	const uint64_t at = (uint64_t)slot * view.present_words + w;
 	const uint32_t word = *(const volatile uint32_t *)&view.present[at];
 	const uint32_t i = 32 * w + lane_index();
 	const uint32_t size = i < layout.pieces ? image_piece_bytes(&layout, i) : 0;
+	const bool is_short = last_bytes && i + 1 == expected;
 	uint32_t missing = __ballot_sync(WARP_ALL, size && !(word >> lane_index() & 1));
 
 	*pieces += word >> lane_index() & 1;
-	*bytes += word >> lane_index() & 1 ? size : 0;
+	*bytes += word >> lane_index() & 1 ? is_short ? last_bytes : size : 0;
 	if (lane_index() == 0)
 		view.present_host[at] = word;
 	for (; fill >= 0 && missing; missing &= missing - 1) {
@@ -171,22 +173,24 @@ __device__ __forceinline__ void close_word(const struct place_view &view, uint32
 	}
 }
 
-/* The whole block: a short piece that is not the image's last lacks its end, and is missing. */
-__device__ __forceinline__ void short_drop(const struct place_view &view, uint32_t slot,
-					   struct place_close_memory &s)
+/* The whole block: a short piece that is not the image's last lacks its end, and is missing. Else how many bytes it has. */
+__device__ __forceinline__ uint32_t short_look(const struct place_view &view, uint32_t slot,
+					       struct place_close_memory &s)
 {
+	const uint32_t short_at = place_short_at(s.short_piece);
 	volatile uint32_t *present = view.present + (uint64_t)slot * view.present_words;
 
-	if (!s.short_at)
-		return;
-	for (uint32_t w = s.short_at / 32 + threadIdx.x; w < place_words(view.layout.pieces);
+	if (!short_at)
+		return 0;
+	for (uint32_t w = short_at / 32 + threadIdx.x; w < place_words(view.layout.pieces);
 	     w += blockDim.x)
-		if (present[w] & (w == s.short_at / 32 ? WARP_ALL << s.short_at % 32 : WARP_ALL))
+		if (present[w] & (w == short_at / 32 ? WARP_ALL << short_at % 32 : WARP_ALL))
 			s.beyond = 1;
 	__syncthreads();
 	if (threadIdx.x == 0 && s.beyond)
-		present[(s.short_at - 1) / 32] &= ~(1u << (s.short_at - 1) % 32);
+		present[(short_at - 1) / 32] &= ~(1u << (short_at - 1) % 32);
 	__syncthreads();
+	return s.beyond ? 0 : place_short_bytes(s.short_piece);
 }
 
 /* CLOSE; see kernel_ops.place_close(). */
@@ -194,27 +198,28 @@ __global__ void place_close_kernel(const __grid_constant__ struct place_view vie
 				   uint32_t use, uint32_t expected, int fill)
 {
 	__shared__ struct place_close_memory s;
-	uint32_t pieces = 0;
+	uint32_t pieces = 0, last_bytes;
 	uint64_t bytes = 0;
 
 	if (threadIdx.x == 0) {
 		s.pieces = 0;
 		s.bytes = 0;
 		place_close(&view.table->slot[slot]);
-		s.short_at = *(const volatile uint32_t *)&view.table->slot[slot].short_at;
-		s.beyond = expected != s.short_at;
+		s.short_piece = place_load_relaxed(&view.table->slot[slot].short_piece);
+		s.beyond = expected != place_short_at(s.short_piece);
 	}
 	__syncthreads();
-	short_drop(view, slot, s);
+	last_bytes = short_look(view, slot, s);
 	for (uint32_t w = threadIdx.x / 32; w < place_words(view.layout.pieces);
 	     w += blockDim.x / 32)
-		close_word(view, slot, w, fill, &pieces, &bytes);
+		close_word(view, slot, w, expected, last_bytes, fill, &pieces, &bytes);
 	atomicAdd(&s.pieces, pieces);
 	atomicAdd(&s.bytes, (unsigned long long)bytes);
 	__syncthreads();
 	if (threadIdx.x == 0) {
 		view.shared->closed[slot].pieces = s.pieces;
 		view.shared->closed[slot].bytes = s.bytes;
+		view.shared->closed[slot].last_bytes = last_bytes;
 		store_release_system(&view.shared->closed[slot].use, use);
 	}
 }

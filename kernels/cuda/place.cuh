@@ -41,7 +41,10 @@ __device__ __forceinline__ void place_claim_one(const struct place_context &c, u
 	struct place_item &item = c.g->item[i];
 	const struct place_target &target = c.g->run[item.run].target;
 	const struct place_view &view = c.views[item.view];
+	uint32_t *present = view.present + (uint64_t)target.slot * view.present_words;
 	uint32_t base;
+	const bool is_short = item.ends_short;
+	int claimed = 0;
 
 	if (target.outcome != PLACE_PLACED) {
 		item.outcome = place_outcome_of(&target, &item.packet);
@@ -56,7 +59,11 @@ __device__ __forceinline__ void place_claim_one(const struct place_context &c, u
 		return;
 	if (item.packet.what == IMAGE_BEGIN)
 		place_describe(&view, target.slot, place_frame(item.frame), &item.packet);
-	if (item.ends_short && !place_short_fits(&view.table->slot[target.slot], item.past)) {
+	if (is_short)
+		claimed = place_claim_short(&view.table->slot[target.slot], present, item.past,
+					    item.part_bytes % view.layout.piece);
+	item.ends_short = claimed > 0;
+	if (claimed < 0) {
 		item.outcome = PLACE_MISFIT;
 		item.work = PLACE_NOTHING;
 		item.packet.pieces = IMAGE_WHY_PAYLOAD;
@@ -64,8 +71,7 @@ __device__ __forceinline__ void place_claim_one(const struct place_context &c, u
 		return;
 	}
 	if (item.work == PLACE_COPY || item.work == PLACE_CONVERT) {
-		if (place_claim(view.present + (uint64_t)target.slot * view.present_words,
-				item.piece, 1, 0, &base)) {
+		if (is_short ? claimed > 0 : place_claim(present, item.piece, 1, 0, &base) != 0) {
 			item.bytes = item.part_bytes;
 			item.pieces = 1;
 		} else {
@@ -144,15 +150,24 @@ static __device__ __noinline__ void warp_place_parts(struct place_context c,
 {
 	const struct place_target &target = c.g->run[item.run].target;
 	const struct place_view &view = c.views[item.view];
+	uint8_t *image = view.images + target.slot * view.stride;
 	struct image_packet packet = item.packet;
 	struct image_part part;
 	uint32_t bytes = 0, pieces = 0, all = 0;
 
 	while (image_next_part(&view.layout, place_frame(item.frame), &packet, &part) > 0) {
-		bytes += warp_place_part(view.layout, view.images + target.slot * view.stride,
-					 view.present + (uint64_t)target.slot * view.present_words,
-					 item.frame, part, &pieces);
 		all += part.pieces;
+		if (part.short_at) {
+			bytes += warp_copy_some(view.layout, image, item.frame, part,
+						part.short_at - 1, item.ends_short);
+			pieces += item.ends_short;
+			part.bytes = --part.pieces * view.layout.piece;
+		}
+		if (part.pieces)
+			bytes += warp_place_part(view.layout, image,
+						 view.present +
+							 (uint64_t)target.slot * view.present_words,
+						 item.frame, part, &pieces);
 	}
 	__syncwarp();
 	if (lane_index() == 0) {
@@ -263,10 +278,10 @@ __device__ __forceinline__ void place_record_write(const struct place_context &c
 		uint4 piece[3];
 	} out = {};
 
-	out.record.number = item.outcome == PLACE_NO_ROOM  ? target.number
-			    : refused			   ? item.place
-			    : item.outcome == PLACE_PLACED ? g.ends[r] >> 1
-							   : 0;
+	out.record.number = item.outcome == PLACE_NO_ROOM ? target.number
+			    : refused			  ? item.place
+			    : image			  ? g.ends[r] >> 1
+							  : 0;
 	out.record.bytes = next.bytes - mark.bytes;
 	out.record.pieces = next.pieces - mark.pieces;
 	out.record.slot = image ? target.slot : PLACE_NO_SLOT;

@@ -37,9 +37,9 @@ struct place_item {
 	uint32_t piece, from, part_bytes;
 	uint32_t run;
 	uint8_t view;
-	uint8_t outcome;	/* enum place_outcome */
-	uint8_t work;		/* enum place_work */
-	uint8_t ends_short;	/* image_part.short_at is `past` */
+	uint8_t outcome;    /* enum place_outcome */
+	uint8_t work;	    /* enum place_work */
+	uint8_t ends_short; /* the piece before `past` is short; from step 4 on: and this frame's */
 	uint32_t bytes, pieces; /* placed */
 	uint32_t past;		/* the last of its pieces, + 1 */
 	uint32_t len;

@@ -105,7 +105,7 @@ static int record_join(struct place_record *record, const struct place_record *n
 	if (record->outcome != next->outcome || record->layout != next->layout ||
 	    (refused && record->expected != next->expected))
 		return 0;
-	if (record->outcome == PLACE_PLACED)
+	if (!refused && record->outcome != PLACE_NO_ROOM)
 		record->number |= next->number; /* of one image: 0, or the same */
 	record->bytes += next->bytes;
 	record->pieces += next->pieces;
@@ -176,6 +176,34 @@ static void part_place(struct place_run *run, const uint8_t *frame, const struct
 		pieces_copy(run, image, frame, part, from, to, record);
 }
 
+/* place_claim_short() of the part, whose last piece is copied if it is this one's. */
+static int short_place(struct place_run *run, const uint8_t *frame, const struct image_part *part,
+		       struct place_record *record)
+{
+	const uint32_t slot = run->target.slot;
+	const int claimed =
+		place_claim_short(&run->view->table->slot[slot], slot_present(run->view, slot),
+				  part->short_at, part->bytes % run->view->layout.piece);
+
+	if (claimed > 0)
+		pieces_copy(run, run->view->images + (size_t)slot * run->view->stride, frame, part,
+			    part->pieces - 1, part->pieces, record);
+	return claimed;
+}
+
+/* The only part of a packet, but for a short piece at its end, of which short_place() saw. */
+static void only_place(struct place_run *run, const uint8_t *frame, const struct image_part *only,
+		       struct place_record *record)
+{
+	struct image_part whole = *only;
+
+	if (only->short_at)
+		whole.bytes = --whole.pieces * run->view->layout.piece;
+	if (whole.pieces)
+		part_place(run, frame, &whole, record);
+	record->past = only->piece + only->pieces;
+}
+
 /* All parts of a packet; `only`: its part, if it has one. Returns how many pieces it has. */
 static uint32_t parts_place(struct place_run *run, const uint8_t *frame,
 			    const struct image_packet *packet, const struct image_part *only,
@@ -186,8 +214,7 @@ static uint32_t parts_place(struct place_run *run, const uint8_t *frame,
 	uint32_t pieces = 0;
 
 	if (packet->parts == 1) {
-		part_place(run, frame, only, record);
-		record->past = only->piece + only->pieces;
+		only_place(run, frame, only, record);
 		return only->pieces;
 	}
 	if (!packet->parts)
@@ -331,6 +358,7 @@ static void packet_place(struct place_run *run, const uint8_t *frame, struct ima
 {
 	const struct place_target *target = &run->target;
 	uint32_t outcome = PLACE_PLACED;
+	int short_came = 0;
 
 	if (target->outcome == PLACE_PLACED &&
 	    !source_fits(run, frame, record->frame_bytes, packet)) {
@@ -338,8 +366,9 @@ static void packet_place(struct place_run *run, const uint8_t *frame, struct ima
 		record->outcome = PLACE_CONFLICT;
 		return;
 	}
-	if (target->outcome == PLACE_PLACED && packet->parts == 1 &&
-	    !place_short_fits(&run->view->table->slot[target->slot], only->short_at)) {
+	if (target->outcome == PLACE_PLACED && packet->parts == 1 && only->short_at)
+		short_came = short_place(run, frame, only, record);
+	if (short_came < 0) {
 		image_refuse(packet, IMAGE_MISFIT, IMAGE_WHY_PAYLOAD, only->bytes,
 			     run->view->layout.piece);
 		record_refuse(record, PLACE_MISFIT, packet);
@@ -364,8 +393,7 @@ static void packet_place(struct place_run *run, const uint8_t *frame, struct ima
 	}
 	record->ends = (uint8_t)packet->ends;
 	record->expected = packet->pieces;
-	if (packet->parts == 1 && record->outcome == PLACE_PLACED)
-		record->number = only->short_at;
+	record->number = short_came ? only->short_at : 0;
 }
 
 /* By the first layout that does not filter the frame; returns that one's view. */

@@ -138,13 +138,10 @@ static void image_fill_in(struct assembler *assembler, struct assembler_slot *en
 	image->received = entry->pieces;
 	image->present = present;
 	image->bytes = layout->bytes;
-	if (expected && expected < layout->pieces)
+	if (expected && (expected < layout->pieces || entry->last_bytes))
 		image->bytes = image_piece_place(layout, expected - 1) +
-			       image_piece_bytes(layout, expected - 1);
-	/* only a sender who tells where it ends may end it within a piece */
-	if (layout->partial && layout->row_bytes == layout->bytes &&
-	    entry->end == GDRCAP_IMAGE_COMPLETE)
-		image->bytes = entry->bytes;
+			       (entry->last_bytes ? entry->last_bytes
+						  : image_piece_bytes(layout, expected - 1));
 	image->bytes = image_in_buffer(layout, image->bytes);
 	image->first_time = entry->first;
 	image->last_time = entry->last;
@@ -255,7 +252,8 @@ static void image_begin(struct assembler *assembler, uint64_t came,
 static void image_whole(struct assembler *assembler, uint64_t came, struct assembler_slot *entry)
 {
 	entry->behind = assembler_has_all(assembler);
-	if (assembler_expected(assembler, entry) < assembler->config.view->layout.pieces) {
+	if (assembler_expected(assembler, entry) < assembler->config.view->layout.pieces ||
+	    entry->short_at) {
 		assembler_close(assembler, entry, GDRCAP_IMAGE_COMPLETE);
 	} else {
 		entry->end = GDRCAP_IMAGE_COMPLETE;
@@ -289,10 +287,9 @@ static void image_add(struct assembler *assembler, uint64_t came, const struct p
 		entry->said = record->expected;
 	if (record->past > entry->past)
 		entry->past = record->past;
-	if (record->outcome == PLACE_PLACED) {
+	if (record->outcome == PLACE_PLACED)
 		entry->last_record = assembler->records;
-		entry->short_at |= (uint32_t)record->number;
-	}
+	entry->short_at |= (uint32_t)record->number;
 	/* bursts of several queues come in any order */
 	if (brings && (int64_t)(came - entry->last) > 0)
 		entry->last = came;

@@ -88,6 +88,7 @@ struct assembler_slot {
 	uint32_t past;	 /* the last one placed, + 1 */
 	uint32_t
 		short_at; /* image_part.short_at of the piece that ends within itself; 0: none does */
+	uint32_t last_bytes; /* closed: of the last piece, if that one is short and there; else 0 */
 	uint32_t older, newer;
 	uint32_t ones; /* its bitmap for the caller is so many ones */
 	uint8_t state, end, ends, lost;

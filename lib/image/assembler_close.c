@@ -61,9 +61,8 @@ void assembler_note_closed(struct assembler *assembler, struct assembler_slot *e
 	const uint32_t slot = (uint32_t)(entry - assembler->slot);
 	uint32_t expected;
 
-	/* the device counts whole pieces; records know how long a sender's last one was */
-	if (entry->pieces != view->shared->closed[slot].pieces)
-		entry->bytes = view->shared->closed[slot].bytes;
+	entry->bytes = view->shared->closed[slot].bytes;
+	entry->last_bytes = view->shared->closed[slot].last_bytes;
 	entry->pieces = view->shared->closed[slot].pieces;
 	if (entry->said && entry->said < view->layout.pieces)
 		entry->past =

@@ -198,7 +198,7 @@ static bool closed_while_they_come(bool resident)
 	return end(&s, good);
 }
 
-/* Places pieces 0 to 2, of which 2 is short, and closes the image with `expected` pieces: it has `there` of them. */
+/* Places pieces 0 to 2, of which 2 is short, and a shorter copy of 1; closes the image with `expected` pieces: it has `there` of them. */
 static bool short_piece(bool resident, uint32_t expected, uint32_t there)
 {
 	struct place_scene s;
@@ -209,13 +209,20 @@ static bool short_piece(bool resident, uint32_t expected, uint32_t there)
 
 	for (uint32_t i = 0; i < 3; i++)
 		s.desc[i] = (struct frame_desc){ 2 * i, HEAD + PIECE - (i == 2), 128 };
+	s.desc[3] = (struct frame_desc){ 2, HEAD + PIECE - 1, 128 };
 	if (good)
 		scene_publish(&s, 3);
+	good = good && collect(&s, s.published, frames);
+	if (good)
+		scene_publish(&s, 1);
 	good = good && collect(&s, s.published, frames) && frames[PLACE_PLACED] == 3 &&
+	       frames[PLACE_DUPLICATE] == 1 &&
 	       !s.ops->place_close(device, &s.view, 0, 1, expected, 0x77);
 	while (good && __atomic_load_n(&s.view.shared->closed[0].use, __ATOMIC_ACQUIRE) != 1)
 		good = s.ops->running(s.workers) > 0;
 	present = s.view.present_host[0];
+	good = good && s.view.shared->closed[0].last_bytes == (there == 3 ? PIECE - 1 : 0) &&
+	       s.view.shared->closed[0].bytes == there * PIECE - (there == 3);
 	good = good && !s.ops->copy_out(device, rest, s.view.images + 3 * PIECE - 2, 2) &&
 	       s.view.shared->closed[0].pieces == there && present == (1u << there) - 1 &&
 	       rest[0] == (there == 3 ? 4 : 0x77) && rest[1] == (there == 3 ? PLACE_GUARD : 0x77);
@@ -223,6 +230,35 @@ static bool short_piece(bool resident, uint32_t expected, uint32_t there)
 		fprintf(stderr, "short piece, %u expected: %llu placed, bitmap %x, %02x %02x\n",
 			expected, (unsigned long long)frames[PLACE_PLACED], present, rest[0],
 			rest[1]);
+	return end(&s, good);
+}
+
+/* A packet of two pieces and a short one, twice. */
+static bool short_piece_of_several(bool resident)
+{
+	struct place_scene s;
+	uint64_t frames[PLACE_OUTCOMES] = { 0 };
+	uint8_t rest[2] = { 1, 0 };
+	bool good = begin(&s, resident);
+
+	for (uint32_t i = 0; i < 2; i++) {
+		s.desc[i] = (struct frame_desc){ 0, HEAD + 2 * PIECE + 10, 128 };
+		if (good)
+			scene_publish(&s, 1);
+		good = good && collect(&s, s.published, frames);
+	}
+	good = good && frames[PLACE_PLACED] == 1 && frames[PLACE_DUPLICATE] == 1 &&
+	       !s.ops->place_close(device, &s.view, 0, 1, 3, -1);
+	while (good && __atomic_load_n(&s.view.shared->closed[0].use, __ATOMIC_ACQUIRE) != 1)
+		good = s.ops->running(s.workers) > 0;
+	good = good && !s.ops->copy_out(device, rest, s.view.images + 2 * PIECE + 9, 2) &&
+	       s.view.shared->closed[0].pieces == 3 &&
+	       s.view.shared->closed[0].bytes == 2 * PIECE + 10 &&
+	       s.view.shared->closed[0].last_bytes == 10 && rest[0] == 0 && rest[1] == PLACE_GUARD;
+	if (!good)
+		fprintf(stderr, "several pieces: %llu placed, %llu duplicate, %02x %02x\n",
+			(unsigned long long)frames[PLACE_PLACED],
+			(unsigned long long)frames[PLACE_DUPLICATE], rest[0], rest[1]);
 	return end(&s, good);
 }
 
@@ -243,7 +279,7 @@ int main(int argc, char **argv)
 	for (int resident = 0; resident < 2 && good; resident++)
 		good = complete_images(resident) && closed_while_they_come(resident) &&
 		       short_piece(resident, 3, 3) && short_piece(resident, 0, 2) &&
-		       short_piece(resident, 8, 2);
+		       short_piece(resident, 8, 2) && short_piece_of_several(resident);
 	printf("%s\n", good ? "passed" : "FAILED");
 	ops->close(device);
 	return good ? 0 : 1;

@@ -62,6 +62,7 @@ class Image:
         self.stream, self.wire, self.number, self.timestamp = stream, wire, number, 0
         self.data, self.present = {}, set()  # byte: value; pieces
         self.short = None  # the piece that is shorter than others
+        self.tail = 0  # its bytes
         self.short_told = False  # as collected: a copy of a piece that is there whole tells nothing
         self.senders = []
         self.begun = self.lost = self.ended = self.end = self.closed = False
@@ -183,10 +184,12 @@ class Model:
         differs = False
         short = kind == 0 and self.is_short(place, len(payload))
         if short:
-            last = max(piece for piece, _, _ in self.pieces_of(place, place + len(payload)))
-            if image.short not in (None, last):
+            last, at, _ = max(self.pieces_of(place, place + len(payload)))
+            short = last not in image.present
+            if short and image.short is not None:
                 return 'misfit', None, 0, None, 0, 0, False, 0, 0, False
-            image.short = last
+            if short:
+                image.short, image.tail = last, place + len(payload) - at
         if kind == 0:
             for piece, at, size in self.pieces_of(place, place + len(payload)):
                 past = piece + 1
@@ -288,7 +291,7 @@ class Model:
         if not image.open:
             return
         for _, _, _, _, pieces, placed, ends, said, past, short in group:
-            image.short_told |= short and outcome == 'placed'
+            image.short_told |= short
             image.received, image.bytes = image.received + pieces, image.bytes + placed
             image.said, image.past = max(image.said, said), max(image.past, past)
             if ends and image.ended is False:
@@ -297,7 +300,7 @@ class Model:
             image.last_time = self.now
         if self.expected(image) and image.received >= self.expected(image) and not (
                 image.short_told and self.holed(image, image.past)):
-            if self.expected(image) < self.all_pieces:
+            if self.expected(image) < self.all_pieces or image.short_told:
                 self.close(image, COMPLETE)
             else:
                 image.open, image.end = False, COMPLETE
@@ -336,8 +339,8 @@ class Model:
             _, at, size = next(each for each in self.pieces_of(0, self.size) if each[0] == image.short)
             for i in range(at, at + size):
                 image.data.pop(i, None)
-        if image.received != len(image.present):
-            image.bytes = sum(n for p, _, n in self.pieces_of(0, self.size) if p in image.present)
+            image.short = None
+        image.bytes = sum(self.piece_bytes(image, p, n) for p, _, n in self.pieces_of(0, self.size) if p in image.present)
         image.open, image.received = False, len(image.present)
         if image.said:
             image.past = max(image.present, default=-1) + 1
@@ -428,11 +431,15 @@ class Model:
         return count // self.group * self.kept
 
     def length(self, image):
-        if self.partial and self.row == self.size and image.end == COMPLETE:
-            return image.bytes
         if not image.pieces:
             return self.size
-        return next(at + n for piece, at, n in self.pieces_of(0, self.size) if piece == image.pieces - 1)
+        return next(at + self.piece_bytes(image, piece, n) for piece, at, n in self.pieces_of(0, self.size)
+                    if piece == image.pieces - 1)
+
+    @staticmethod
+    def piece_bytes(image, piece, whole):
+        """How many bytes of the piece the sender has, where it is the image's last."""
+        return image.tail if piece == image.short else whole
 
     def take(self):
         return self.offered.popleft() if self.offered else None

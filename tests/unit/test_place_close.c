@@ -220,12 +220,40 @@ static void test_close_short_piece(void **state)
 		rig_flush(&rig);
 		close_image_of(0, 1, cases[i].expected, 0x11);
 		assert_int_equal(rig.view[0].shared->closed[0].pieces, cases[i].placed);
+		assert_int_equal(rig.view[0].shared->closed[0].bytes, there ? 100 : 96);
+		assert_int_equal(rig.view[0].shared->closed[0].last_bytes, there ? 4 : 0);
 		assert_int_equal(rig_present(&rig.view[0], rig.view[0].present_host, 0, 12), there);
 		assert_int_equal(rig_image(&rig.view[0], 0)[95], 0x5a);
 		assert_int_equal(rig_image(&rig.view[0], 0)[96], there ? 0x5a : 0x11);
 		assert_int_equal(rig_image(&rig.view[0], 0)[103], there ? 0xa5 : 0x11);
 		rig_destroy(&rig);
 	}
+}
+
+/* Of a piece that is there whole a shorter copy is a duplicate, and the sender's short last packet still fits. */
+static void test_short_copy_of_a_whole_piece(void **state)
+{
+	struct image_layout layout = wire_layout_gvsp(1050, 100);
+	static const struct {
+		uint32_t id, bytes, outcome;
+	} frames[] = { { 1, 100, PLACE_PLACED },   { 2, 100, PLACE_PLACED },
+		       { 2, 50, PLACE_DUPLICATE }, { 3, 40, PLACE_PLACED },
+		       { 3, 40, PLACE_DUPLICATE }, { 4, 40, PLACE_MISFIT } };
+
+	layout.partial = 1;
+	rig_create(&rig, &layout, 2, 1);
+	for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
+		wire_gvsp_packet(&wire, &layout, 0, 1, frames[i].id);
+		frame_put16(wire.at + 38, 16 + frames[i].bytes); /* the rest is padding */
+		rig_wire(&rig, &wire);
+		rig_flush(&rig);
+		assert_int_equal(rig.record[rig.records - 1].outcome, frames[i].outcome);
+	}
+	close_image_of(0, 1, 3, 0);
+	assert_int_equal(rig.view[0].shared->closed[0].pieces, 3);
+	assert_int_equal(rig.view[0].shared->closed[0].bytes, 240);
+	assert_int_equal(rig.view[0].shared->closed[0].last_bytes, 40);
+	rig_destroy(&rig);
 }
 
 #define LITMUS_PIECES 64u
@@ -501,6 +529,7 @@ int main(void)
 		cmocka_unit_test(test_close_fills_what_is_missing),
 		cmocka_unit_test(test_close_counts_bytes),
 		cmocka_unit_test(test_close_short_piece),
+		cmocka_unit_test(test_short_copy_of_a_whole_piece),
 		cmocka_unit_test(test_nothing_is_written_after_close),
 		cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_bad_jobs_are_refused),
