@@ -122,9 +122,11 @@ static void print_one(FILE *to, const json_t *image)
 		json_count_at(image, "stream"), json_count_at(image, "number"),
 		json_text_at(image, "by"), json_count_at(image, "received"));
 	if (json_get_count(image, "pieces", &pieces))
-		fprintf(to, " of %" PRIu64 " pieces; missing bytes", pieces);
+		fprintf(to, " of %" PRIu64 " pieces", pieces);
 	else
-		fprintf(to, " pieces, of nobody knows how many; missing bytes");
+		fprintf(to, " pieces; what says how many there are did not come");
+	if (json_array_size(missing))
+		fprintf(to, "; missing bytes");
 	json_array_foreach (missing, i, range) {
 		const uint64_t from = (uint64_t)json_integer_value(json_array_get(range, 0));
 		const uint64_t bytes = (uint64_t)json_integer_value(json_array_get(range, 1));

@@ -89,7 +89,8 @@ static const struct option_row rows[] = {
 		 "Frames in one burst at most, 1..256; default 64."),
 	  .type = OPTION_NUMBER, FIELD(burst), .min = 1, .max = 256, .initial = "64" },
 	{ SINGLE(PORTS, ALL, "descriptors", "descriptors", "NUMBER",
-		 "Descriptors of each receive and send ring, 64..32768; default 1024."),
+		 "Descriptors of each receive and send ring, 64..32768; default 1024. net_af_packet has "
+		 "framecnt in the port's name instead: net_af_packet0,iface=eth0,framecnt=4096."),
 	  .type = OPTION_NUMBER, FIELD(descriptors), .min = 64, .max = 32768, .initial = "1024" },
 	{ SINGLE(PORTS, RX, "rx_by", "rx-by", "WHO",
 		 "Who takes received frames from the card: driver (DPDK's), cpu (a thread at each of "

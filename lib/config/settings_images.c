@@ -163,8 +163,9 @@ int settings_settle_images(struct settings *settings, struct gdrcap_error *error
 	if (!ret && settings->images_wanted && !settings->images)
 		return error_set(
 			error, -EINVAL,
-			"images: counts whole images, and none are assembled; give image, or "
-			"frames: to end after so many frames");
+			"images: %llu images are wanted, and this run assembles none; describe "
+			"them with image (--image), or count frames with frames (--frames)",
+			(unsigned long long)settings->images_wanted);
 	if (ret || !settings->images)
 		return ret;
 	if (!settings_receives(settings))

@@ -56,7 +56,7 @@ static const struct {
 	[IMAGE_WHY_SPEAD_HEAP] = { "spead_heap",
 		"up to byte %u of a heap that has %u by its item 2" },
 	[IMAGE_WHY_PIECES] = { "pieces",
-		"whose image has %u pieces; the layout has room for %u: give a larger bytes" },
+		"whose image has %u pieces; the layout has room for %u: give as piece what a packet brings, or a larger bytes" },
 	[IMAGE_WHY_PAYLOAD] = { "payload",
 		"with payloads of %u bytes; the layout's piece is %u" },
 	[IMAGE_WHY_PLACE] = { "place",

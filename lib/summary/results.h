@@ -111,9 +111,9 @@ extern const char *const results_end_names[];
 #define REASON_LOST "lost"
 #define REASON_DUPLICATED "duplicated"
 #define REASON_REORDERED "reordered"
-#define REASON_DROPPED                                                                                       \
-	"dropped by a port in the run (no gap in the frames received shows it): the receiver was too slow; " \
-	"give its threads cores of their own, or raise --descriptors"
+#define REASON_DROPPED                                                                             \
+	"dropped by a port in the run: the receiver was too slow; a warning names the port and "   \
+	"what helps"
 #define REASON_ENDS_MISSING "streams whose end did not come: "
 /* "1,234 frames lost". Returns `to`, of RESULTS_REASON_BYTES. */
 const char *reason_count(char *to, uint64_t count, const char *noun, const char *what);

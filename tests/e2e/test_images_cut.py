@@ -111,7 +111,7 @@ def test_so_many_images():
                                images.layout(folder), "--images", "40", expect=3)
         assert endless["images"][0]["complete"] >= 40, endless
         done = e2e.run("capture", "--port", port, "--images", "4", expect=2)
-    assert "counts whole images, and none are assembled" in done.err, done
+    assert "images are wanted, and this run assembles none" in done.err, done
 
 
 def test_holes_behind_the_last_image():

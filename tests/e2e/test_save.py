@@ -30,8 +30,8 @@ def capture(directory, frames, *arguments, expect=0):
                               expect=expect)
 
 
-def own_frames(count):
-    stream = own.Stream(0, own.prbs31(sum(SIZES) * (count // len(SIZES) + 1)))
+def own_frames(count, id=0):
+    stream = own.Stream(id, own.prbs31(sum(SIZES) * (count // len(SIZES) + 1)))
     return [stream.frame(SIZES[i % len(SIZES)]) for i in range(count)]
 
 
