@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,8 +217,10 @@ static void *thread_main(void *unused)
 	/* No card waits for a core of the host's: where the user may (root), others do not keep this thread from one. */
 	setpriority(PRIO_PROCESS, 0, CARD_NICE);
 	while (!__atomic_load_n(&stopping, __ATOMIC_ACQUIRE)) {
+		/* Not by sched_yield(): the scheduler then keeps this thread from its core for seconds where there are
+		 * many others. */
 		while (__atomic_load_n(&waiting, __ATOMIC_SEQ_CST) != 0)
-			sched_yield();
+			usleep(1);
 		pthread_mutex_lock(&lock);
 		idle = pass() == 0 ? idle + 1 : 0;
 		if (idle > 0 && !wire_holds())
