@@ -14,6 +14,7 @@
 #include "memory.h"
 #include "queues.h"
 
+#define GIVE_WAY 16u	/* sleeps of some 50 us, for who waits for the lock */
 #define IDLE_SPINS 2000 /* passes without work before the thread gives up its core for a moment */
 #define IDLE_SLEEP_US 20
 #define CARD_NICE (-15)	 /* of its thread alone */
@@ -218,8 +219,10 @@ static void *thread_main(void *unused)
 	setpriority(PRIO_PROCESS, 0, CARD_NICE);
 	while (!__atomic_load_n(&stopping, __ATOMIC_ACQUIRE)) {
 		/* Not by sched_yield(): the scheduler then keeps this thread from its core for seconds where there are
-		 * many others. */
-		while (__atomic_load_n(&waiting, __ATOMIC_SEQ_CST) != 0)
+		 * many others. Nor until nobody waits: who waits may have no core for as long, and the card would
+		 * stand still. */
+		for (unsigned int i = 0;
+		     i < GIVE_WAY && __atomic_load_n(&waiting, __ATOMIC_SEQ_CST); i++)
 			usleep(1);
 		pthread_mutex_lock(&lock);
 		idle = pass() == 0 ? idle + 1 : 0;
