@@ -12,7 +12,7 @@
  * LOCK: over beginning an image; acquire and release. Nobody waits for the lock while he is inside an entry, and
  * who has it waits only for those inside: so all get on.
  * BITS: a piece belongs to who set its bit, by a relaxed fetch-or: nothing else is read by it. So a bit that is set
- * does not say that the bytes are there.
+ * does not say that the bytes are there. Only place_claim_short() clears one: its own, of a packet that is a misfit.
  * OUT: place_shared.out, release, before an image is offered: its bytes are the caller's to change then. Who finds a
  * difference reads it behind a fence, acquire.
  */
@@ -452,13 +452,12 @@ GDRCAP_HD uint32_t place_claim(uint32_t *present, uint32_t first, uint32_t count
 GDRCAP_HD int place_claim_short(struct place_slot *slot, uint32_t *present, uint32_t short_at,
 				uint32_t bytes)
 {
+	uint64_t before = 0;
 	uint32_t base;
-	uint64_t before;
 
 	if (!place_claim(present, short_at - 1, 1, 0, &base))
 		return 0;
-	before = place_note64(&slot->short_piece, 0, place_short_word(short_at, bytes));
-	if (!before)
+	if (place_cas64(&slot->short_piece, &before, place_short_word(short_at, bytes)))
 		return 1;
 	place_and(&present[(short_at - 1) / 32], ~((uint32_t)1 << (short_at - 1) % 32));
 	return -1;

@@ -127,18 +127,6 @@ GDRCAP_HD uint32_t place_cas32(uint32_t *at, uint32_t expected, uint32_t value)
 	return before;
 }
 
-/* The same of 64 bits. */
-GDRCAP_HD uint64_t place_note64(uint64_t *at, uint64_t expected, uint64_t value)
-{
-	uint64_t before;
-
-	asm volatile("atom.relaxed.gpu.cas.b64 %0, [%1], %2, %3;"
-		     : "=l"(before)
-		     : "l"(at), "l"(expected), "l"(value)
-		     : "memory");
-	return before;
-}
-
 GDRCAP_HD uint32_t place_or(uint32_t *at, uint32_t value)
 {
 	uint32_t before;
@@ -244,12 +232,6 @@ GDRCAP_HD int place_cas64(uint64_t *at, uint64_t *expected, uint64_t value)
 }
 
 GDRCAP_HD uint32_t place_cas32(uint32_t *at, uint32_t expected, uint32_t value)
-{
-	__atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-	return expected;
-}
-
-GDRCAP_HD uint64_t place_note64(uint64_t *at, uint64_t expected, uint64_t value)
 {
 	__atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	return expected;
