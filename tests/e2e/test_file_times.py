@@ -95,20 +95,16 @@ def test_timeout():
         assert found["complete"] == complete and found["frames"]["late"] == (0 if complete == 3 else 5), (pause, found)
 
 
-def heap(number, offset, count, size=1024):
-    """A packet of a heap that is shorter than the layout's images: it is closed when its last byte came."""
-    return images.spead({1: number, 2: size, 3: offset, 4: count}, bytes(count))
-
-
 @pytest.mark.parametrize("packets, complete", (
     (((0, 1, 0, 512), (10, 2, 0, 1024), (500, 3, 0, 1024)), 2),
     (((0, 1, 0, 512), (50, 2, 0, 1024), (90, 1, 512, 8), (140, 1, 520, 504)), 2),
     (((0, 1, 0, 512), (50, 2, 0, 1024), (90, 1, 512, 8), (180, 1, 520, 504)), 1)))
 def test_complete_behind_an_older_one(packets, complete):
-    """Time goes on for the older one while a complete one waits for it: for `timeout` at most."""
+    """Time goes on for the older one while a complete one waits for it: for `timeout` at most. Heaps are shorter than the
+    layout's images: they are closed when their last byte came."""
     recording = Recording()
-    for ms, *packet in packets:
-        recording.add([heap(*packet)], ms * MS)
+    for ms, number, *part in packets:
+        recording.add(images.heap(number, 1024, part), ms * MS)
     with processes.folder() as folder:
         summary = e2e.run_json("capture", "--quiet", "--gpu", "host", *test_file_ports.port(recording.write(folder)), "--image",
                                "spead,bytes=8192,timeout=0.1", expect=None)

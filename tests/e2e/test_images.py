@@ -61,6 +61,11 @@ def spead(items, data, flavour=0x0206):
                b"".join(struct.pack(">Q", (0x8000 | item) << 48 | value) for item, value in items.items()) + data)
 
 
+def heap(number, size, *parts):
+    """The packets of a heap of zeros: (offset, bytes) each."""
+    return [spead({1: number, 2: size, 3: at, 4: count}, bytes(count)) for at, count in parts]
+
+
 def content(stream, number):
     return random.Random(stream << 40 | number).randbytes(BYTES)
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """capture --image: layouts that are not the sender's never pass, and --save-images spoils nobody's file."""
-import json
 import os
 import stat
 import struct
@@ -10,6 +9,7 @@ import pytest
 import e2e
 import processes
 import test_images as images
+import test_images_index
 
 pytestmark = pytest.mark.sanitized
 
@@ -71,18 +71,13 @@ def test_a_short_packet_before_others():
 
 
 def saved(folder, frames, layout, expect):
-    """What the index says of each image: number, end, bytes, what is missing."""
+    """Number, end, bytes and missing ranges of each image, from the index."""
     out = os.path.join(folder, "out.raw")
     e2e.run_json("capture", "--quiet", "--gpu", "host", "--port", "net_pcap0,rx_pcap=" +
                  images.write_pcap(folder, "in.pcap", frames), "--image", layout, "--save-images", out, expect=expect)
-    with open(out + ".jsonl") as file:
-        rows = [json.loads(line) for line in file]
+    rows = [line for line, _ in test_images_index.split(out)]
     assert sum(row["bytes"] for row in rows) == os.path.getsize(out), rows
     return [(row["number"], row["end"], row["bytes"], row["missing"]) for row in rows]
-
-
-def heap(number, size, *parts):
-    return [images.spead({1: number, 2: size, 3: at, 4: count}, bytes(count)) for at, count in parts]
 
 
 def test_an_incomplete_image_ends_with_its_short_last_packet():
@@ -91,9 +86,9 @@ def test_an_incomplete_image_ends_with_its_short_last_packet():
         frames = [*picture(1), *picture(2)[2:]]
         assert saved(folder, frames, "gvsp,bytes=8000,piece=500", 3) == [
             (1, "complete", PICTURE, []), (2, "stopped", PICTURE, [[0, 500]])]
-        frames = heap(1, 1500, (0, 512), (1024, 476))
+        frames = images.heap(1, 1500, (0, 512), (1024, 476))
         assert saved(folder, frames, "spead,bytes=8192,piece=512", 3) == [(1, "stopped", 1500, [[512, 512]])]
-        frames = heap(1, 1003, (504, 496), (1000, 3)) + heap(2, 1003, (0, 504), (504, 499))
+        frames = images.heap(1, 1003, (504, 496), (1000, 3)) + images.heap(2, 1003, (0, 504), (504, 499))
         assert saved(folder, frames, "spead,bytes=8192", 0) == [(1, "stopped", 1003, [[0, 504]]), (2, "complete", 1003, [])]
 
 
@@ -109,7 +104,7 @@ def test_bytes_behind_the_end_of_a_heap():
     """Item 2 says where it ends; a packet that goes on behind brings nothing."""
     with processes.folder() as folder:
         for beyond in ((1000, 8), (1000, 1), (996, 12), (504, 504)):
-            frames = heap(1, 1000, beyond, (0, 504), (504, 496))
+            frames = images.heap(1, 1000, beyond, (0, 504), (504, 496))
             assert saved(folder, frames, "spead,bytes=8192,piece=4", 3) == [(1, "complete", 1000, [])], beyond
 
 

@@ -218,9 +218,9 @@ static void *thread_main(void *unused)
 	/* No card waits for a core of the host's: where the user may (root), others do not keep this thread from one. */
 	setpriority(PRIO_PROCESS, 0, CARD_NICE);
 	while (!__atomic_load_n(&stopping, __ATOMIC_ACQUIRE)) {
-		/* Not by sched_yield(): the scheduler then keeps this thread from its core for seconds where there are
-		 * many others. Nor until nobody waits: who waits may have no core for as long, and the card would
-		 * stand still. */
+		/* Sleeps: after a sched_yield() among many threads the scheduler keeps this one from its core for
+		 * seconds. A few times: a thread that wants the lock may have no core for as long, and the card goes
+		 * on meanwhile. */
 		for (unsigned int i = 0;
 		     i < GIVE_WAY && __atomic_load_n(&waiting, __ATOMIC_SEQ_CST); i++)
 			usleep(1);
