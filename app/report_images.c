@@ -124,7 +124,7 @@ static void print_one(FILE *to, const json_t *image)
 	if (json_get_count(image, "pieces", &pieces))
 		fprintf(to, " of %" PRIu64 " pieces", pieces);
 	else
-		fprintf(to, " pieces; what says how many there are did not come");
+		fprintf(to, " pieces (total unknown: no trailer or end mark came)");
 	if (json_array_size(missing))
 		fprintf(to, "; missing bytes");
 	json_array_foreach (missing, i, range) {
