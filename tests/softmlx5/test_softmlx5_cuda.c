@@ -25,7 +25,7 @@
 #define FRAMES 5000
 #define WINDOW 128
 #define SKIP 77
-#define HANG_SECONDS 120
+#define HANG_SECONDS 240
 
 static struct {
 	int (*init)(unsigned int flags);

@@ -26,8 +26,8 @@
 #define SLOT_BYTES 2048u
 #define FRAME_BYTES 100u
 #define BURST 10u
-#define BURSTS 500u
-#define HANG_SECONDS 100
+#define BURSTS 300u
+#define HANG_SECONDS 240
 
 struct bench {
 	struct devx_card card;
