@@ -405,7 +405,7 @@ def test_capabilities_are_dropped():
             with e2e.VethPair() as pair:
                 names = [port % name for port, name in zip(ports, (pair.left, pair.right))]
                 arguments = ("--tx-port", names[0], "--port", names[1]) if ports else ()
-                with processes.Running("loopback", "--rate", "1kpps", "--save", path,
+                with processes.Running("loopback", "--rate", "1kpps", "--seconds", "3600", "--save", path,
                                        *arguments) as runner:
                     runner.wait_for_frames("received", 100)
                     processes.check_dropped(runner, permitted)

@@ -110,7 +110,7 @@ def test_hangup():
 
 
 def test_full():
-    result = e2e.run(*FOREVER[:2], "0.5", *FOREVER[3:], "--json-lines", "0.1", "--json-file", "/dev/full",
+    result = e2e.run("loopback", "--frames", "500", "--rate", "1000pps", "--json-lines", "0.1", "--json-file", "/dev/full",
                      expect=1)
     assert result.err.count("warning: --json-file: a line could not be written to /dev/full: "
                             "No space left") == 1, result

@@ -275,12 +275,12 @@ def test_dpdk_tool():
     with base() as folder:
         process = start(folder)
         path = path_of(process)
+        with greeted(path) as client:
+            wait_running(process, client)
         done = subprocess.run([sys.executable, str(tool), "-f", "gdrcap"], input="/info\n/gdrcap/summary\n/help,/info\n", text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=e2e.TIMEOUT,
                               env=dict(os.environ, RUNTIME_DIRECTORY=folder))
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         assert [list(answer) for answer in answers] == [["/info"], ["/gdrcap/summary"], ["/help"]], done
         assert answers[1]["/gdrcap/summary"]["schema"] == "gdrcap.summary/1", done
-        with greeted(path) as client:
-            wait_running(process, client)
         stop(process)
