@@ -33,7 +33,7 @@ check | check-sanitized | ci | check-long)
 	if test "$set_wanted" = check-long; then
 		if_available="$if_available gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good
 			libgstreamer1.0-dev libgstreamer-plugins-base1.0-dev chromium openmpi-bin
-			dpkg-dev debhelper dh-python lintian mmdebstrap"
+			dpkg-dev debhelper dh-python lintian mmdebstrap umoci podman"
 		# For promtool. Elsewhere the package would start a server that listens: there it is yours to install.
 		test -d /run/systemd/system || if_available="$if_available prometheus"
 	fi
