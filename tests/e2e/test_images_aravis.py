@@ -191,9 +191,12 @@ def compared(lost, seconds=2, rate=30, size=Size(640, 480)):
 
 
 def test_all_there():
-    blocks, seen = compared(0)
-    assert seen.images["incomplete"] == 0 and seen.summary["result"] == "pass", seen.summary
-    assert len(blocks) > 1, len(blocks)  # of some 60, where the camera has a core
+    for seconds in (2, 8, 32):  # a camera without a core sends few of its 30 a second
+        blocks, seen = compared(0, seconds)
+        assert seen.images["incomplete"] == 0 and seen.summary["result"] == "pass", seen.summary
+        if len(blocks) >= 10:
+            break
+    assert len(blocks) >= 10, len(blocks)
 
 
 def test_numbers_wrap():
