@@ -322,6 +322,18 @@ def stop(process, expect=0, number=signal.SIGINT):
 
 # ---- what a process may do ----
 
+def read_terminal(reader):
+    """All that was shown on a pseudo terminal, which has ended when nobody holds its other side.
+
+    One read may return a part of what was written before it: the kernel passes it on in its own time.
+    """
+    shown = bytearray()
+    with open(reader, "rb", buffering=0) as file, contextlib.suppress(OSError):
+        while part := file.read(65536):
+            shown += part
+    return bytes(shown)
+
+
 def capabilities(pid):
     """[(permitted, bounding, no new privileges)], one for each thread."""
     found = []

@@ -16,6 +16,7 @@ import time
 import xml.etree.ElementTree
 
 import e2e
+import processes
 import test_report
 
 PARAMETERS = ("frame_bytes", "burst", "blocks", "queues", "pattern", "memory", "source")
@@ -274,16 +275,7 @@ def test_progress_on_a_terminal():
     master, slave = pty.openpty()
     process = e2e.start("bench", *SHORT, "--stages", few(), stderr=slave)
     os.close(slave)
-    seen = b""
-    try:
-        while True:
-            part = os.read(master, 4096)
-            if not part:
-                break
-            seen += part
-    except OSError:
-        pass  # the other end is closed
-    os.close(master)
+    seen = processes.read_terminal(master)
     assert e2e.finish(process).status == 0
     assert b"\n" not in seen and b"min left" in seen, seen
     assert seen.endswith(b"\r\033[K"), seen[-80:]

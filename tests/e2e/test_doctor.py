@@ -11,6 +11,7 @@ import subprocess
 
 import doctor_machines
 import e2e
+import processes
 
 VERDICTS = ["fail", "warn", "unknown", "ok", "not applicable"]
 SEVERITIES = ["fatal", "slow", "info"]
@@ -95,16 +96,7 @@ def on_terminal(environment):
     process = subprocess.Popen([e2e.PROGRAM, "doctor"], stdout=writer, stderr=subprocess.DEVNULL,
                                stdin=subprocess.DEVNULL, env=environment)
     os.close(writer)
-    out = b""
-    while True:
-        try:
-            piece = os.read(reader, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        out += piece
-    os.close(reader)
+    out = processes.read_terminal(reader)
     assert process.wait() in (0, 3)
     return out
 

@@ -443,8 +443,7 @@ def test_terminal():
         done = subprocess.run([e2e.PROGRAM, "merge", "a.json", "b.json"], cwd=folder, stdout=subprocess.PIPE, stderr=writer,
                               timeout=e2e.TIMEOUT, check=False)
         os.close(writer)
-        shown = os.read(reader, 65536).decode()
-        os.close(reader)
+        shown = processes.read_terminal(reader).decode()
         assert done.returncode == 3, done
         assert shown.split("\r\x1b[K") == ["", "reading file 1 of 2 ...", "reading file 2 of 2 ...", "joining streams ...", ""], shown
         assert e2e.run("merge", "a.json", "b.json", cwd=folder, expect=3).err == ""
