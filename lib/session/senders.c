@@ -16,9 +16,13 @@
 
 /* So much of the time between two looks counts at most: this process may have been stopped. */
 #define LOOK_MOST_S 1u
-#define LINGER_MS 500u
-#define FLUSH_MS 1000u /* all in all */
-#define SETTLE_MS 30u  /* and SEND_STOP_MS before: a stop takes 100 ms where nothing moves */
+/* A memif's other end may have no core for seconds on a busy machine; a stop in the middle is to return soon. */
+#define LINGER_MS 5000u
+#define LINGER_ALL_MS 30000u
+#define LINGER_STOPPED_MS 500u
+#define UNKNOWN_MS 500u /* rings of which nobody knows what is left */
+#define FLUSH_MS 1000u	/* all in all */
+#define SETTLE_MS 30u	/* and SEND_STOP_MS before: a stop takes 100 ms where nothing moves */
 #define SETTLE_LOOKS 20u
 
 static struct session_trying senders_look(const struct gdrcap_session *session)
@@ -224,7 +228,7 @@ static void memifs_look(const struct gdrcap_session *session, struct left *left)
 		if (!last || !port->facts->joins || !port_link_up(port))
 			continue;
 		if (!memif_rings_left(port->id, port_name_listens(port->name), queues, &places)) {
-			left->waits |= !tsc_older(last, LINGER_MS);
+			left->waits |= !tsc_older(last, UNKNOWN_MS);
 			continue;
 		}
 		/* A server sees places that its client has not given again yet. */
@@ -278,10 +282,28 @@ static void left_tell(struct gdrcap_session *session, const struct left *left)
 			left->socket->name, strerror(-left->error));
 }
 
+/* The built-in sender sent all that it was asked to, or for as long: nobody stopped it. */
+static bool sender_is_through(const struct gdrcap_session *session)
+{
+	const uint64_t asked = session->run.tx_asked;
+
+	return !session->sending.count &&
+	       (session->run.ended_by_time || (asked && session_sent(session) >= asked));
+}
+
 /* For so long nothing moves before it is given up. The caller's stop is to return soon. */
 static uint32_t settle_ms(const struct gdrcap_session *session, const struct left *left)
 {
-	return session->sending.count ? SETTLE_MS : left->error ? FLUSH_MS : LINGER_MS;
+	return session->sending.count	    ? SETTLE_MS
+	       : left->error		    ? FLUSH_MS
+	       : sender_is_through(session) ? LINGER_MS
+					    : LINGER_STOPPED_MS;
+}
+
+/* The same, whether something moves or not. */
+static uint32_t settle_all_ms(const struct gdrcap_session *session, const struct left *left)
+{
+	return left->error || !sender_is_through(session) ? FLUSH_MS : LINGER_ALL_MS;
 }
 
 void session_senders_settle(struct gdrcap_session *session)
@@ -308,7 +330,7 @@ void session_senders_settle(struct gdrcap_session *session)
 		if (looks++ >= SETTLE_LOOKS &&
 		    patience_ends(&patience, settle_ms(session, &left), NULL, NULL))
 			break;
-		if (patience_ends(&all, FLUSH_MS, NULL, NULL))
+		if (patience_ends(&all, settle_all_ms(session, &left), NULL, NULL))
 			break;
 		sleep_ms(SESSION_TICK_MS);
 	}

@@ -6,6 +6,7 @@ import resource
 import signal
 import socket
 import tempfile
+import time
 
 import pytest
 
@@ -63,6 +64,27 @@ def test_a_peer_as_it_should_be():
             peer.close()
             honest(receiver, path)
         assert "turned away" not in receiver.result().err, receiver.result()
+
+
+def test_a_receiver_without_a_core():
+    """A sender that is through waits for longer than a busy machine may leave its receiver without a core."""
+    with processes.folder() as folder:
+        path = os.path.join(folder, "wire")
+        with capture(path) as receiver:
+            receiver.wait_until_running()
+            with processes.Running("replay", "--tx-port", "net_memif0,role=client,id=0,socket=%s,socket-abstract=no" % path,
+                                   "--frames", "500", "--rate", "500pps") as sender:
+                sender.wait_for_frames("sent", 400)
+                stopped = time.monotonic()
+                receiver.signal(signal.SIGSTOP)
+                time.sleep(1.7)  # to the last frame, and three times as long as one that is stopped in the middle waits
+                receiver.signal(signal.SIGCONT)
+                held = time.monotonic() - stopped
+                given_up = [message for message in sender.finish()["messages"] if "are lost" in message]
+            # A machine may be too busy to let the receiver go on before the sender gives up.
+            assert not given_up or held > 3.5, given_up
+            if not given_up:
+                processes.check_counts(receiver.finish(), valid=500, lost=0, damaged=0)
 
 
 def test_memory_without_a_seal():
