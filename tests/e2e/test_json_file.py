@@ -11,6 +11,7 @@ import subprocess
 import pytest
 
 import e2e
+import processes
 from processes import FOREVER, stop, wait_for
 
 pytestmark = pytest.mark.sanitized
@@ -190,10 +191,13 @@ def test_refused():
 
 
 def test_compact():
-    result = e2e.run("loopback", "--seconds", "1.5", "--json-lines", "0.5", "--json-compact", "--quiet",
-                     "--streams", "16")
-    *running, last = result.out.splitlines()
-    assert running, result
+    with processes.Running("loopback", "--json-compact", "--quiet", "--streams", "16") as process:
+        process.wait_until(lambda: len(process.out) > 2)
+        process.signal(signal.SIGINT)
+        process.process.wait(e2e.TIMEOUT)
+        result = process.result()
+    assert result.status == 0, result
+    *running, last = process.out
     e2e.check_perfect(json.loads(last))
     for line in map(json.loads, running):
         left_out = set(json.loads(last)) - set(line)
