@@ -23,6 +23,17 @@ def whole_lines(path):
     return [json.loads(line) for line in text.splitlines()]
 
 
+def lines_so_far(path):
+    """Of a file that is being written: its last line may be half there, and who empties it may cut off the beginning of one."""
+    text = path.read_text()
+    return [json.loads(line) for line in text[:text.rfind("\n") + 1].splitlines() if line.startswith('{"schema"')]
+
+
+def wait_for_a_frame(path, process):
+    """A run that is stopped before one came has failed."""
+    wait_for(lambda: path.exists() and any(line["frames"]["received"] for line in lines_so_far(path)), process, "no line with a frame")
+
+
 def test_file():
     with e2e.Folder() as folder:
         path = pathlib.Path(folder) / "run.json"
@@ -62,6 +73,7 @@ def test_rotated():
         size = kept[-1].stat().st_size
         wait_for(lambda: path.stat().st_size, process, "no line in the new file")
         assert kept[-1].stat().st_size == size
+        wait_for_a_frame(path, process)
         stop(process)
         lines = [line for part in (*kept, path) for line in whole_lines(part)]
         assert [line["result"] for line in lines] == ["running"] * (len(lines) - 1) + ["pass"]
@@ -86,6 +98,7 @@ def test_not_opened_anew():
                 break
         size = old.stat().st_size
         wait_for(lambda: old.stat().st_size > size, process, "the old file does not go on")
+        wait_for_a_frame(old, process)
         stop(process)
         assert "warning: --json-file: %s cannot be opened anew: Is a directory" % path in errors[-1], errors
         assert whole_lines(old)[-1]["result"] == "pass"
@@ -106,7 +119,7 @@ def test_hangup():
         wait_for(lambda: path.exists() and path.stat().st_size, process, "no line")
         path.rename(path.with_suffix(".old"))
         process.send_signal(signal.SIGHUP)
-        wait_for(path.exists, process, "not opened anew")
+        wait_for_a_frame(path, process)
         stop(process)
 
 
@@ -132,14 +145,14 @@ def test_full_disk():
             if "could not be written" in line:
                 break
         assert "No space left" in line, line
-        before = whole_lines(inside)
-        assert before and inside.stat().st_size % 4096, before
+        # Each further line is tried, too: the part of it that fits is there for a moment.
+        wait_for(lambda: inside.stat().st_size % 4096, process, "the part of a line stays")
+        before = lines_so_far(inside)
+        assert before
         # As logrotate's copytruncate does.
         os.truncate(inside, 0)
-        # Of a run that is stopped before a frame came that would be the verdict.
-        wait_for(lambda: inside.stat().st_size and any(line["frames"]["received"] for line in whole_lines(inside)), process,
-                 "no line with a frame after there was room")
-        assert whole_lines(inside)[0]["frames"]["received"] >= before[-1]["frames"]["received"]
+        wait_for_a_frame(inside, process)
+        assert lines_so_far(inside)[0]["frames"]["received"] >= before[-1]["frames"]["received"]
         result = stop(process, expect=1)
         assert "lines that could not be written" in result.out, result
 
