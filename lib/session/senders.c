@@ -20,7 +20,7 @@
 #define LINGER_MS 5000u
 #define LINGER_ALL_MS 30000u
 #define LINGER_STOPPED_MS 500u
-#define UNKNOWN_MS 500u /* rings of which nobody knows what is left */
+#define UNKNOWN_MS 500u /* rings whose number of frames left is not known */
 #define FLUSH_MS 1000u	/* all in all */
 #define SETTLE_MS 30u	/* and SEND_STOP_MS before: a stop takes 100 ms where nothing moves */
 #define SETTLE_LOOKS 20u
@@ -282,28 +282,31 @@ static void left_tell(struct gdrcap_session *session, const struct left *left)
 			left->socket->name, strerror(-left->error));
 }
 
-/* The built-in sender sent all that it was asked to, or for as long: nobody stopped it. */
+/* The built-in sender sent all frames, or for as long, as it was asked to: it was not stopped before. */
 static bool sender_is_through(const struct gdrcap_session *session)
 {
 	const uint64_t asked = session->run.tx_asked;
 
-	return !session->sending.count &&
-	       (session->run.ended_by_time || (asked && session_sent(session) >= asked));
+	return session->run.ended_by_time || (asked && session_sent(session) >= asked);
 }
 
-/* For so long nothing moves before it is given up. The caller's stop is to return soon. */
-static uint32_t settle_ms(const struct gdrcap_session *session, const struct left *left)
-{
-	return session->sending.count	    ? SETTLE_MS
-	       : left->error		    ? FLUSH_MS
-	       : sender_is_through(session) ? LINGER_MS
-					    : LINGER_STOPPED_MS;
-}
+/* After how long what is left is given up. */
+struct settle_limits {
+	uint32_t still_ms; /* while nothing moves */
+	uint32_t all_ms;   /* whether something moves or not */
+};
 
-/* The same, whether something moves or not. */
-static uint32_t settle_all_ms(const struct gdrcap_session *session, const struct left *left)
+/* The caller's stop is to return soon. */
+static struct settle_limits settle_limits(const struct gdrcap_session *session,
+					  const struct left *left)
 {
-	return left->error || !sender_is_through(session) ? FLUSH_MS : LINGER_ALL_MS;
+	if (session->sending.count)
+		return (struct settle_limits){ SETTLE_MS, FLUSH_MS };
+	if (left->error)
+		return (struct settle_limits){ FLUSH_MS, FLUSH_MS };
+	if (sender_is_through(session))
+		return (struct settle_limits){ LINGER_MS, LINGER_ALL_MS };
+	return (struct settle_limits){ LINGER_STOPPED_MS, FLUSH_MS };
 }
 
 void session_senders_settle(struct gdrcap_session *session)
@@ -318,9 +321,12 @@ void session_senders_settle(struct gdrcap_session *session)
 	patience_begin(&patience);
 	patience_begin(&all);
 	for (;;) {
+		struct settle_limits limits;
+
 		left = senders_left(session);
 		if (left.error == 0 && left.places == 0 && !left.waits)
 			return;
+		limits = settle_limits(session, &left);
 		if (left.waits || left.moved || left.places < before) {
 			patience_begin(&patience);
 			looks = 0;
@@ -328,9 +334,9 @@ void session_senders_settle(struct gdrcap_session *session)
 		before = left.places;
 		/* Looks: a thread that had no core before has had one when this one slept so often. */
 		if (looks++ >= SETTLE_LOOKS &&
-		    patience_ends(&patience, settle_ms(session, &left), NULL, NULL))
+		    patience_ends(&patience, limits.still_ms, NULL, NULL))
 			break;
-		if (patience_ends(&all, settle_all_ms(session, &left), NULL, NULL))
+		if (patience_ends(&all, limits.all_ms, NULL, NULL))
 			break;
 		sleep_ms(SESSION_TICK_MS);
 	}

@@ -323,9 +323,9 @@ def stop(process, expect=0, number=signal.SIGINT):
 # ---- what a process may do ----
 
 def read_terminal(reader):
-    """All that was shown on a pseudo terminal, which has ended when nobody holds its other side.
+    """All that was written to a pseudo terminal, until its other side was closed by all who had it.
 
-    One read may return a part of what was written before it: the kernel passes it on in its own time.
+    One read may return a part of what was written before it: the kernel passes the rest on later.
     """
     shown = bytearray()
     with open(reader, "rb", buffering=0) as file, contextlib.suppress(OSError):
